@@ -87,7 +87,7 @@ fn json_output_has_outcome_result_and_record() {
 }
 
 #[test]
-fn every_mistake_in_the_arguments_is_told_at_once() {
+fn every_mistake_in_the_arguments_is_reported_at_once() {
     let arguments = r#"{"text":[],"min_length":"x"}"#;
     let ran = run(&["call", "word_count", arguments, "--json", "--plugin", &plugin("text")]);
     assert_eq!(ran.code, 2);
@@ -174,12 +174,12 @@ fn a_limit_that_was_exceeded_is_named_with_the_flag_that_raises_it() {
         assert_eq!(ran.code, 3, "{}", ran.stderr);
         ran.stderr
     };
-    let told = spin(&["--timeout", "300ms"]);
-    assert!(told.contains("the limit is 0.3 s; raise it with --timeout 1s"), "{told}");
-    let told = spin(&["--limit", "cpu-ms-max=200"]);
+    let note = spin(&["--timeout", "300ms"]);
+    assert!(note.contains("the limit is 0.3 s; raise it with --timeout 1s"), "{note}");
+    let note = spin(&["--limit", "cpu-ms-max=200"]);
     assert!(
-        told.contains("the limit is 0.2 s of CPU time; raise it with --limit cpu-ms-max=400"),
-        "{told}"
+        note.contains("the limit is 0.2 s of CPU time; raise it with --limit cpu-ms-max=400"),
+        "{note}"
     );
 }
 

@@ -37,7 +37,7 @@ fn rules(report: &Value, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_refusal_of_every_tool_is_told() {
+fn every_refusal_of_every_tool_is_reported() {
     let (code, report) = check("bad_many", &[]);
     assert_eq!((code, &report["ok"]), (4, &json!(false)));
     let pointers: Vec<_> = report["refusals"]

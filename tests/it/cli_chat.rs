@@ -193,7 +193,7 @@ fn rules_of_the_configuration_allow_and_deny_calls_by_their_arguments() {
     std::fs::write(scene.path("cofferdam.toml"), rules).unwrap();
     let flags = ["Save.", "--config", "cofferdam.toml", "--ask", "always", "--json"];
     let ran = scene.chat(&flags);
-    // Nobody is there to approve the second call.
+    // No user can approve the second call.
     assert_eq!(ran.code, Some(4), "{}", ran.stderr);
     let results = ran.results();
     assert!(results[0].contains("saved"), "{results:?}");
@@ -244,7 +244,7 @@ fn settings_of_the_loop_come_from_the_configuration() {
 fn a_long_conversation_is_summarized_and_stays_summarized() {
     let long = says(&"word ".repeat(400));
     let scene = Scene::new(&vec![long; 10]);
-    let flags = ["--session", "long", "--session-dir", "kept", "--context-window", "8000"];
+    let flags = ["--session", "long", "--session-dir", "sessions", "--context-window", "8000"];
     let mut child = scene.start(&[&flags[..], &["--json"]].concat());
     let mut stdin = child.stdin.take().unwrap();
     let prompts = format!("/pin The code is 7.\n{}", "go on\n".repeat(9));
@@ -257,14 +257,14 @@ fn a_long_conversation_is_summarized_and_stays_summarized() {
     let answers = ran.lines().iter().filter(|line| line["role"] == "assistant").count();
     assert_eq!(answers, 9, "{}", ran.stdout);
 
-    let stored = std::fs::read_to_string(scene.path("kept/long.jsonl")).unwrap();
+    let stored = std::fs::read_to_string(scene.path("sessions/long.jsonl")).unwrap();
     let records: Vec<Value> =
         stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let record = records.iter().find(|line| line["contents"] == json!([])).unwrap();
-    let kept = record["additional_properties"]["compaction"]["messages"].to_string();
-    assert!(kept.contains("Summary of what has happened so far:"), "{kept}");
-    assert!(kept.contains("The code is 7."), "{kept}");
-    let listed = scene.run(&["--sessions", "--session-dir", "kept"]);
+    let compacted = record["additional_properties"]["compaction"]["messages"].to_string();
+    assert!(compacted.contains("Summary of what has happened so far:"), "{compacted}");
+    assert!(compacted.contains("The code is 7."), "{compacted}");
+    let listed = scene.run(&["--sessions", "--session-dir", "sessions"]);
     assert_eq!(listed.stdout, "long  19 messages\n");
     // The next process begins with the summary, so there is nothing to summarize.
     std::fs::write(scene.path("model.jsonl"), says("Again.").to_string()).unwrap();
@@ -301,8 +301,8 @@ fn deleting_needs_approval_and_without_a_person_there_is_none() {
         "{}",
         refused.stderr
     );
-    let told = "Error: Tool call invocation was rejected by user. Nobody is there to approve it.";
-    assert_eq!(refused.results(), [told]);
+    let denied = "Error: Tool call invocation was rejected by user. Nobody is there to approve it.";
+    assert_eq!(refused.results(), [denied]);
     assert_eq!(refused.lines().last().unwrap()["outcome"], "unapproved");
     assert!(scene.has("notes/a.md"));
     let approve = ["--approve", "file_access_delete_file"];
@@ -355,7 +355,7 @@ fn more_can_be_asked_about_than_what_sources_want() {
 }
 
 #[test]
-fn malformed_arguments_are_told_to_the_model_which_corrects_itself() {
+fn the_model_receives_malformed_arguments_and_corrects_itself() {
     let scene = Scene::new(&[
         json!({"calls": [{"tool": "word_count", "arguments_text": "{\"text\": \"a b"}]}),
         calls("word_count", json!({"txt": "a b"})),
@@ -376,11 +376,11 @@ fn malformed_arguments_are_told_to_the_model_which_corrects_itself() {
 #[test]
 fn a_session_goes_on_in_the_next_process() {
     let scene = Scene::new(&[says("Hello."), says("Again.")]);
-    let session = ["--session", "Träume", "--session-dir", "kept"];
+    let session = ["--session", "Träume", "--session-dir", "sessions"];
     scene.chat(&[&["My name is Ada."], &session[..]].concat());
     let second = scene.chat(&[&["Who am I?"], &session[..], &["--json"]].concat());
     assert_eq!(second.lines().len(), 3, "what was said before is not printed again");
-    let histories: Vec<_> = std::fs::read_dir(scene.path("kept"))
+    let histories: Vec<_> = std::fs::read_dir(scene.path("sessions"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
@@ -392,17 +392,17 @@ fn a_session_goes_on_in_the_next_process() {
     let texts: Vec<_> =
         texts.iter().map(|message| message["contents"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["My name is Ada.", "Hello.", "Who am I?", "Hello."]);
-    let list = scene.run(&["--sessions", "--session-dir", "kept"]);
+    let list = scene.run(&["--sessions", "--session-dir", "sessions"]);
     assert_eq!(list.stdout, "Träume  4 messages\n");
 }
 
 #[test]
 fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
     let scene = Scene::new(&[json!({"text": "late", "delay_ms": 60_000})]);
-    let session = ["--session", "s", "--session-dir", "kept"];
+    let session = ["--session", "s", "--session-dir", "sessions"];
     let mut first = scene.start(&[&["hi"], &session[..]].concat());
     let since = Instant::now();
-    while !scene.has("kept/s.lock") && since.elapsed() < PATIENCE {
+    while !scene.has("sessions/s.lock") && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(200));
@@ -415,7 +415,7 @@ fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
     );
     first.kill().unwrap();
     first.wait().unwrap();
-    for files in [&["--files", "."][..], &["--files", "kept"]] {
+    for files in [&["--files", "."][..], &["--files", "sessions"]] {
         let ran = scene.chat(&[&["hi"], &session[..], files].concat());
         assert_eq!(ran.code, Some(2));
         assert!(
@@ -432,7 +432,7 @@ fn a_session_belongs_to_one_process_and_no_tool_writes_to_it() {
 #[test]
 fn what_is_allowed_for_always_is_allowed_to_one_component() {
     let scene = Scene::new(&[calls("word_count", json!({"text": "a b"})), says("Two.")]);
-    for folder in ["one", "other", "kept"] {
+    for folder in ["one", "other", "sessions"] {
         std::fs::create_dir(scene.path(folder)).unwrap();
     }
     // Same tools and names with another digest: an empty custom section is appended.
@@ -441,13 +441,13 @@ fn what_is_allowed_for_always_is_allowed_to_one_component() {
     component.extend([0, 2, 1, b'x']);
     std::fs::write(scene.path("other/text.wasm"), &component).unwrap();
     let chat = |component: &str| {
-        let session = ["--session", "s", "--session-dir", "kept", "--ask", "always", "--json"];
+        let session = ["--session", "s", "--session-dir", "sessions", "--ask", "always", "--json"];
         scene.chat(&[&["Count.", "-p", component], &session[..]].concat())
     };
     let allow = |rule: Value| {
         let state =
             json!({"type": "session", "session_id": "s", "state": {"standing_approvals": [rule]}});
-        std::fs::write(scene.path("kept/s.session.json"), state.to_string()).unwrap();
+        std::fs::write(scene.path("sessions/s.session.json"), state.to_string()).unwrap();
     };
     // Rules of earlier versions name only the tool.
     allow(json!({"allow": "tool", "name": "word_count"}));

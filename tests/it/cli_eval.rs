@@ -88,7 +88,7 @@ fn mistakes_are_one_clear_error() {
         (&["--concurrency", "0"], "oncurren"),
         (&["--compare", "broken.json"], "broken.json"),
         (&["--agent", "none.yaml"], "none.yaml"),
-        (&["--judge", "nobody"], "nobody"),
+        (&["--judge", "unknown"], "unknown"),
     ] {
         let (code, _, errors) = scene.run(flags);
         assert_eq!(code, 2, "{flags:?}: {errors}");

@@ -143,7 +143,7 @@ fn a_configuration_has_stores_of_several_kinds() {
     assert_eq!((code, stdout.as_str()), (0, "done; error: QuotaExceeded; 1234; a notes.md\n"));
     // Loading the configuration sends no request to a bucket.
     assert_eq!(run("url = \"s3://bucket/prefix\"", &["list"]).0, 0);
-    for (bad, place, reason) in [
+    for (bad, position, reason) in [
         ("region = \"x\"", ":1:1", "needs one of"),
         ("directory = \"work\"\nmemory = true", ":1:1", "needs one of"),
         ("url = \"ftp://x\"", ":2:7", "is not a bucket"),
@@ -156,7 +156,7 @@ fn a_configuration_has_stores_of_several_kinds() {
     ] {
         let (code, _, stderr) = run(bad, &call);
         assert_eq!(code, 2, "{bad}: {stderr}");
-        assert!(stderr.contains(place) && stderr.contains(reason), "{bad}: {stderr}");
+        assert!(stderr.contains(position) && stderr.contains(reason), "{bad}: {stderr}");
     }
 }
 
@@ -383,7 +383,7 @@ fn long_files_are_written_and_long_lines_read_in_parts() {
 }
 
 #[test]
-fn unknown_arguments_are_told_and_the_older_name_of_a_glob_works() {
+fn unknown_arguments_are_reported_and_the_older_name_of_a_glob_works() {
     let folder = folder();
     std::fs::write(folder.path().join("work/a.txt"), "").unwrap();
     let listed = tool(folder.path(), "file_access_list_files", &json!({"file_pattern": "*.TXT"}));
@@ -398,7 +398,7 @@ fn unknown_arguments_are_told_and_the_older_name_of_a_glob_works() {
 fn a_bucket_that_fails_is_explained_to_the_operator_alone() {
     use std::io::{Read as _, Write as _};
 
-    for (status, told, expected) in [
+    for (status, shown, expected) in [
         ("403 Forbidden", "its service denied access", "access was denied; check the access key"),
         (
             "404 Not Found",
@@ -433,7 +433,7 @@ fn a_bucket_that_fails_is_explained_to_the_operator_alone() {
             let stdout = String::from_utf8(output.stdout).unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(4), "{tool}: {stdout}{stderr}");
-            assert!(stdout.contains(told) && !stdout.contains("127.0.0.1"), "{tool}: {stdout}");
+            assert!(stdout.contains(shown) && !stdout.contains("127.0.0.1"), "{tool}: {stdout}");
             let named = format!("the bucket `s3://reports` at {address}: {expected}");
             assert!(stderr.contains(&named), "{tool}: {stderr}");
             assert!(!stderr.contains("secret\"") && !stderr.contains("very-secret"), "{stderr}");

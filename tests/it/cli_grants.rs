@@ -154,7 +154,7 @@ fn everything_that_is_asked_can_be_granted_at_once() {
         "",
     );
     let refused = run(&["grant", "tool", "--all-asked", "--config", &folder.config]);
-    assert_eq!(refused.code, 4, "in a pipe nobody can agree");
+    assert_eq!(refused.code, 4, "in a pipe no user can agree");
     let granted = run(&["grant", "tool", "--all-asked", "--yes", "--config", &folder.config]);
     assert_eq!(granted.code, 0, "{}", granted.stderr);
     assert_eq!(row(&granted.stdout, "clock"), ["precise", "precise", "precise"]);
@@ -240,7 +240,7 @@ fn contains_bytes(folder: &Path, begun: SystemTime, needle: &[u8]) -> bool {
 #[test]
 fn a_change_of_a_plugin_needs_consent() {
     let folder = Folder::new("[permissions]\n", "");
-    assert_eq!(folder.call("names", "{}", &[]).code, 0, "the first time it is accepted as it is");
+    assert_eq!(folder.call("names", "{}", &[]).code, 0, "the first time it is accepted unchecked");
     assert!(folder.path("cofferdam.lock").is_file());
     assert_eq!(folder.call("names", "{}", &[]).code, 0);
 
@@ -253,7 +253,7 @@ fn a_change_of_a_plugin_needs_consent() {
     assert_eq!(
         run(&["approve", "tool", "--config", &folder.config]).code,
         4,
-        "in a pipe nobody can agree"
+        "in a pipe no user can agree"
     );
     assert_eq!(folder.call("names", "{}", &[]).code, 4);
     let approved = run(&["approve", "tool", "--yes", "--config", &folder.config]);

@@ -144,9 +144,9 @@ fn a_changed_log_is_found_and_a_call_is_proved() {
     record_three(folder);
     let intact = run(folder, &["log", "verify"]);
     assert_eq!((intact.code, intact.stdout.starts_with("ok ")), (0, true), "{}", intact.stdout);
-    let kept = run(folder, &["log", "checkpoint"]);
-    std::fs::write(folder.join("kept.txt"), &kept.stdout).unwrap();
-    let key = kept.stderr.lines().find_map(|line| line.strip_prefix("key: ")).unwrap();
+    let checkpoint = run(folder, &["log", "checkpoint"]);
+    std::fs::write(folder.join("kept.txt"), &checkpoint.stdout).unwrap();
+    let key = checkpoint.stderr.lines().find_map(|line| line.strip_prefix("key: ")).unwrap();
     assert_eq!(run(folder, &["log", "verify", "--kept", "kept.txt"]).code, 0);
 
     let id = calls(folder, &["--tool", "panic"])[0]["id"].as_str().unwrap().to_owned();

@@ -57,7 +57,7 @@ fn arguments(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn each_host_is_told_in_its_own_form_with_absolute_paths() {
+fn each_host_gets_its_own_form_with_absolute_paths() {
     let (_keep, folder) = folder();
     let server = json!({"command": binary(), "args": arguments(&folder)});
     for (host, wanted) in [
@@ -92,7 +92,7 @@ fn each_host_is_told_in_its_own_form_with_absolute_paths() {
 }
 
 #[test]
-fn what_serve_would_refuse_is_refused_before_a_host_is_told() {
+fn what_serve_would_refuse_is_refused_before_a_host_is_configured() {
     let (_keep, folder) = folder();
     for (arguments, words) in [
         (&["--plugin", "none.wasm"][..], "there is no file none.wasm"),
@@ -112,7 +112,7 @@ fn what_serve_would_refuse_is_refused_before_a_host_is_told() {
 #[test]
 fn an_entry_is_put_where_each_host_looks() {
     let (_keep, folder) = folder();
-    for (host, place) in [
+    for (host, path) in [
         ("claude", ".mcp.json"),
         ("vscode", ".vscode/mcp.json"),
         ("cursor", ".cursor/mcp.json"),
@@ -122,18 +122,18 @@ fn an_entry_is_put_where_each_host_looks() {
         let ran = config(&folder, host, &["--write"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
         assert!(
-            ran.stderr.contains(&format!("{place} with an entry for `cofferdam`")),
+            ran.stderr.contains(&format!("{path} with an entry for `cofferdam`")),
             "{}",
             ran.stderr
         );
-        assert_eq!(std::fs::read_to_string(folder.join(place)).unwrap(), printed, "{host}");
+        assert_eq!(std::fs::read_to_string(folder.join(path)).unwrap(), printed, "{host}");
         let again = config(&folder, host, &["--write"]);
         assert!(again.stderr.contains("nothing was changed"), "{}", again.stderr);
-        assert_eq!(std::fs::read_to_string(folder.join(place)).unwrap(), printed, "{host}");
+        assert_eq!(std::fs::read_to_string(folder.join(path)).unwrap(), printed, "{host}");
     }
     assert!(
         !folder.join(".mcp.json.before-cofferdam").exists(),
-        "nothing was changed, nothing is kept"
+        "nothing was changed, nothing is copied"
     );
 }
 
@@ -148,14 +148,14 @@ fn a_file_of_a_host_keeps_what_is_there_and_what_it_was() {
     let ran = config(&folder, "cursor", &["--write", "link.json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let after = std::fs::read_to_string(&real).unwrap();
-    let place = "\"npx\" }";
-    let (head, tail) = before.split_once(place).unwrap();
-    assert!(after.starts_with(&format!("{head}{place},\n        \"cofferdam\": {{")), "{after}");
+    let anchor = "\"npx\" }";
+    let (head, tail) = before.split_once(anchor).unwrap();
+    assert!(after.starts_with(&format!("{head}{anchor},\n        \"cofferdam\": {{")), "{after}");
     assert!(after.ends_with(tail), "{after}");
     assert!(folder.join("link.json").is_symlink());
-    let kept = folder.join("dotfiles.json.before-cofferdam");
-    assert_eq!(std::fs::read_to_string(&kept).unwrap(), before);
-    for path in [&real, &kept] {
+    let backup = folder.join("dotfiles.json.before-cofferdam");
+    assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
+    for path in [&real, &backup] {
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -65,7 +65,7 @@ fn called(pipe: &mut Pipe, tool: &str, arguments: Value) -> Value {
 }
 
 #[test]
-fn every_outcome_of_a_call_is_told() {
+fn every_outcome_of_a_call_is_reported() {
     let (mut pipe, ready) = ready(&["text", "crash"], &[], json!({}));
     assert_eq!(ready["protocol"], 1);
     let tools = ready["tools"].as_array().unwrap();

@@ -187,7 +187,7 @@ fn a_plugin_is_added_called_and_removed_and_only_add_uses_the_network() {
 }
 
 #[test]
-fn files_are_added_as_well_and_keep_their_place() {
+fn files_are_added_as_well_and_keep_their_path() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("dist")).unwrap();
     std::fs::copy(guest("text"), folder.path("dist/text.wasm")).unwrap();

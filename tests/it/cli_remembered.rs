@@ -128,7 +128,7 @@ fn a_changed_component_is_asked_about_again() {
 }
 
 #[test]
-fn a_directory_is_remembered_as_it_is() {
+fn a_directory_is_remembered_as_typed() {
     let folder = Folder::new("files", "[permissions]\nfiles.notes = \"read-only\"\n");
     for (directory, file) in [("mine", "as-typed"), ("other", "of-another")] {
         std::fs::create_dir(folder.path(directory)).unwrap();

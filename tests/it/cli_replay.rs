@@ -405,7 +405,7 @@ fn files_that_a_call_writes_are_compared_by_content() {
     assert!(differs.stdout.contains("file /data/new.txt: content 0000 → "), "{}", differs.stdout);
 }
 
-/// A recording is a file that anyone can have written.
+/// A recording is a file that any program can have written.
 #[tokio::test]
 async fn a_damaged_recording_ends_in_a_result_or_an_error() {
     let folder = folder();

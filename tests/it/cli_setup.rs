@@ -116,12 +116,13 @@ fn the_cache_is_shown_and_emptied() {
     assert!(empty.stderr.contains("removed 0 files"), "{}", empty.stderr);
     assert!(!folder.path().join("cache").exists(), "cleaning creates nothing");
     assert_eq!(cached(&["list", "--plugin", "text.wasm"]).code, 0);
-    let kept: Value = serde_json::from_str(&cached(&["cache", "prune", "--json"]).stdout).unwrap();
-    assert_eq!(kept["files"], 0, "{kept}");
-    assert!(kept["bytes_left"].as_u64().unwrap() > 10_000, "{kept}");
+    let pruned: Value =
+        serde_json::from_str(&cached(&["cache", "prune", "--json"]).stdout).unwrap();
+    assert_eq!(pruned["files"], 0, "{pruned}");
+    assert!(pruned["bytes_left"].as_u64().unwrap() > 10_000, "{pruned}");
     let cleaned: Value =
         serde_json::from_str(&cached(&["cache", "clean", "--json"]).stdout).unwrap();
-    assert_eq!((&cleaned["bytes"], &cleaned["bytes_left"]), (&kept["bytes_left"], &0.into()));
+    assert_eq!((&cleaned["bytes"], &cleaned["bytes_left"]), (&pruned["bytes_left"], &0.into()));
     assert_eq!(cached(&["list", "--plugin", "text.wasm"]).code, 0);
     assert_eq!(cached(&["cache", "clean", "--no-cache"]).code, 2);
 }

@@ -149,13 +149,13 @@ fn outputs_go_to_stdout_and_the_course_to_stderr() {
 }
 
 #[test]
-fn a_run_that_nobody_answers_waits_in_its_checkpoint() {
+fn a_run_without_an_answer_waits_in_its_checkpoint() {
     let scene = review();
     let paused = scene.run(&["tides", "--checkpoints", "runs"]);
     assert_eq!((paused.code, paused.stdout.as_str()), (Some(4), ""), "{}", paused.stderr);
-    let told = "approve-1 waits for an answer:\n  | Print this?\n  | \n  | Good.\n\
+    let prompt = "approve-1 waits for an answer:\n  | Print this?\n  | \n  | Good.\n\
                 go on with --checkpoints runs --resume --answer approve-1=TEXT\n";
-    assert!(paused.stderr.ends_with(told), "{}", paused.stderr);
+    assert!(paused.stderr.ends_with(prompt), "{}", paused.stderr);
     let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs"]);
     assert_eq!(listed.stdout.lines().count(), 5);
     assert!(listed.stdout.ends_with("  superstep 5, waits for approve-1\n"), "{}", listed.stdout);
@@ -220,7 +220,7 @@ fn a_killed_process_loses_no_more_than_the_superstep_that_was_running() {
         .spawn()
         .unwrap();
     let begun = Instant::now();
-    let kept = || {
+    let stored = || {
         std::fs::read_dir(scene.path("runs/w")).map_or(0, |entries| {
             entries
                 .filter(|entry| {
@@ -234,7 +234,7 @@ fn a_killed_process_loses_no_more_than_the_superstep_that_was_running() {
                 .count()
         })
     };
-    while kept() < 2 {
+    while stored() < 2 {
         assert!(begun.elapsed() < PATIENCE, "no checkpoints");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -410,7 +410,7 @@ fn agents_work_together_in_the_known_ways() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_has_a_place() {
+fn errors_in_a_file_have_a_position() {
     let scene = Scene::new("", &[]);
     let agent = "agents:\n  a: {}\n  b: {}\nstart: a\nedges:\n";
     let wrong = |text: &str| scene.wrong(text).replace("error: wrong.yaml", "");
@@ -536,23 +536,22 @@ start: planner
 edges: [chain: [planner, keeper]]
 ";
     let scene = Scene::new(workflow, &[("planner", &planner), ("keeper", &keeper)]);
-    for name in ["notes", "kept"] {
+    for name in ["notes", "memories"] {
         std::fs::create_dir(scene.path(name)).unwrap();
     }
-    let config =
-        "[stores.kept]\ndirectory = \"kept\"\n[agent]\nmemory-files = \"kept\"\ntodos = true\n";
+    let config = "[stores.memories]\ndirectory = \"memories\"\n[agent]\nmemory-files = \"memories\"\ntodos = true\n";
     scene.write("c.toml", config);
     let flags = ["x", "--files", "notes", "--config", "c.toml", "--yes", "--json"];
     let ran = scene.run(&flags);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!scene.path("notes/early.md").exists(), "{}", ran.stderr);
     assert!(scene.path("notes/late.md").exists(), "{}", ran.stderr);
-    assert_eq!(std::fs::read_to_string(scene.path("kept/tea.md")).unwrap(), "green");
+    assert_eq!(std::fs::read_to_string(scene.path("memories/tea.md")).unwrap(), "green");
     for (written, changed, expected) in [
         (
             "todos: false",
             "memory-files: none",
-            "w.yaml:3:56: there is no store `none`; stores of the configuration: `kept`",
+            "w.yaml:3:56: there is no store `none`; stores of the configuration: `memories`",
         ),
         (
             "todos: false",
@@ -571,12 +570,12 @@ edges: [chain: [planner, keeper]]
         assert_eq!(ran.code, Some(2), "{changed}: {}", ran.stderr);
         assert!(ran.stderr.contains(expected), "{changed}: {}", ran.stderr);
     }
-    scene.write("w.yaml", &workflow.replace("todos: false", "memory-files: kept"));
+    scene.write("w.yaml", &workflow.replace("todos: false", "memory-files: memories"));
     let ran = scene.run(&["x", "--files", "notes", "--yes"]);
     let expected = "memory files need a store of a configuration; pass --config FILE";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     scene.write("w.yaml", workflow);
-    scene.write("c.toml", &config.replace("directory = \"kept\"", "directory = \".\""));
+    scene.write("c.toml", &config.replace("directory = \"memories\"", "directory = \".\""));
     let ran = scene.run(&flags);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("the memory holds"), "{}", ran.stderr);

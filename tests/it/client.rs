@@ -92,7 +92,7 @@ fn asking(person: &Arc<Person>) -> CallContext {
     CallContext { asker: Some(asker), ..CallContext::new("c") }
 }
 
-fn told(completion: &Completion) -> Vec<String> {
+fn answers_of(completion: &Completion) -> Vec<String> {
     let shown = completion.outcome.shown().unwrap();
     assert!(!shown.is_error, "{:?}", completion.outcome);
     script::answers(&shown.text())
@@ -105,11 +105,11 @@ async fn several_questions_are_put_at_once_and_answered_in_order() {
     let steps: &[&[&str]] =
         &[&["ask", "sample", r#"{"maxTokens":5}"#, "form", "Who?", SCHEMA, "roots"]];
     let completion = run(&host, steps, &asking(&person)).await;
-    let [answers] = <[String; 1]>::try_from(told(&completion)).unwrap();
-    let places: Vec<_> = ["Message(", "Accepted(", "Ada", "Roots(", "file:///work"]
+    let [answers] = <[String; 1]>::try_from(answers_of(&completion)).unwrap();
+    let positions: Vec<_> = ["Message(", "Accepted(", "Ada", "Roots(", "file:///work"]
         .map(|part| answers.find(part))
         .into();
-    assert!(places.is_sorted() && places[0].is_some(), "{answers}");
+    assert!(positions.is_sorted() && positions[0].is_some(), "{answers}");
     let asked = person.asked.lock().unwrap();
     let parameters: Vec<_> =
         asked[0].iter().map(|question| Value::Object(question.parameters.clone())).collect();
@@ -131,7 +131,7 @@ async fn a_question_without_a_grant_is_denied_and_recorded() {
     let steps: &[&[&str]] =
         &[&["ask", "roots", "form", "Who?", SCHEMA], &["ask", "roots"], &["can_ask"]];
     let completion = run(&host, steps, &asking(&person)).await;
-    let answers = told(&completion);
+    let answers = answers_of(&completion);
     assert!(answers[0].starts_with("Error::Denied"), "{}", answers[0]);
     assert!(
         answers[0].contains("`ask:form`") && answers[0].contains("cofferdam grant stores ask:form")
@@ -142,30 +142,33 @@ async fn a_question_without_a_grant_is_denied_and_recorded() {
     let refused: Vec<_> =
         completion.record.refused.iter().map(|refusal| &refusal.capability).collect();
     assert_eq!(refused, ["ask:form"]);
-    assert_eq!(person.asked.lock().unwrap().len(), 1, "what is denied reaches nobody");
+    assert_eq!(person.asked.lock().unwrap().len(), 1, "what is denied reaches no client");
 }
 
 #[tokio::test]
 async fn who_can_be_asked_is_known_before() {
     let host = with_everything().await;
     let person = Arc::new(Person::default());
-    assert_eq!(told(&run(&host, &[&["can_ask"]], &asking(&person)).await), ["[true, true, false]"]);
-    let nobody = CallContext::new("c");
+    assert_eq!(
+        answers_of(&run(&host, &[&["can_ask"]], &asking(&person)).await),
+        ["[true, true, false]"]
+    );
+    let without_client = CallContext::new("c");
     let steps: &[&[&str]] = &[&["can_ask"], &["ask", "form", "Who?", SCHEMA]];
     assert_eq!(
-        told(&run(&host, steps, &nobody).await),
+        answers_of(&run(&host, steps, &without_client).await),
         ["[false, false, false]", "Error::Unsupported"]
     );
 }
 
 #[tokio::test]
-async fn a_tool_that_another_tool_has_called_asks_and_tells_nobody() {
+async fn a_tool_that_another_tool_has_called_asks_and_notifies_no_client() {
     let host = with_everything().await;
     let (person, listener) = (Arc::new(Person::default()), Arc::new(Listener::default()));
     let inner = script::arguments(&[&["can_ask"], &["ask", "roots"], &["log", "inner"]]);
     let context = CallContext { log: Some(Arc::clone(&listener) as _), ..asking(&person) };
     let steps: &[&[&str]] = &[&["call", "stores", &inner], &["ask", "roots"]];
-    let answers = told(&run(&host, steps, &context).await);
+    let answers = answers_of(&run(&host, steps, &context).await);
     assert_eq!(
         script::answers(&answers[0]),
         ["[false, false, false]", "Error::Unsupported", "logged"]
@@ -175,7 +178,7 @@ async fn a_tool_that_another_tool_has_called_asks_and_tells_nobody() {
 }
 
 #[tokio::test]
-async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
+async fn what_the_client_says_instead_of_an_answer_is_an_error_of_the_guest() {
     let host = with_everything().await;
     let steps: &[&[&str]] = &[&["ask", "form", "Who?", SCHEMA]];
     for (answers, expected) in [
@@ -194,7 +197,7 @@ async fn what_the_client_says_in_place_of_an_answer_is_an_error_of_the_guest() {
         ),
     ] {
         let person = Arc::new(Person { answers: Some(answers), ..Person::default() });
-        assert_eq!(told(&run(&host, steps, &asking(&person)).await), [expected]);
+        assert_eq!(answers_of(&run(&host, steps, &asking(&person)).await), [expected]);
     }
 }
 
@@ -214,7 +217,7 @@ async fn a_call_may_ask_so_much_and_no_more() {
         &["ask"],
     ];
     let completion = run(&host, steps, &asking(&person)).await;
-    let answers = told(&completion);
+    let answers = answers_of(&completion);
     assert_eq!(answers[0].matches("Answer::Roots").count(), 63);
     let limit = r#"Error::Limit("a call may ask 64 questions")"#;
     assert_eq!(
@@ -243,7 +246,7 @@ async fn questions_have_names_that_are_unique_within_the_call() {
         &["ask", "roots:a", "roots:a"],
         &["ask", "roots"],
     ];
-    let answers = told(&run(&host, steps, &asking(&person)).await);
+    let answers = answers_of(&run(&host, steps, &asking(&person)).await);
     for refused in &answers[1..5] {
         assert!(refused.starts_with("Error::Invalid("), "{refused}");
     }
@@ -258,7 +261,7 @@ async fn the_wall_clock_stands_still_while_a_person_thinks() {
     let host = host(&QuestionKind::ALL, limits).await;
     let person = Arc::new(Person { takes: Duration::from_secs(3), ..Person::default() });
     let completion = run(&host, &[&["ask", "roots"], &["time_left"]], &asking(&person)).await;
-    let answers = told(&completion);
+    let answers = answers_of(&completion);
     assert!(answers[0].contains("file:///work"), "{}", answers[0]);
     let left: u64 = answers[1].parse().unwrap();
     assert!((1..=1500).contains(&left), "{left}");
@@ -303,7 +306,7 @@ async fn secrets_stay_out_of_questions_and_of_what_is_logged() {
     let schema = r#"{"type":"object","properties":{"open sesame":{"type":"string"}}}"#;
     let steps: &[&[&str]] =
         &[&["ask", "form", "Is it open sesame?", schema], &["log", "open sesame"]];
-    told(&run(&host, steps, &context).await);
+    answers_of(&run(&host, steps, &context).await);
     let asked = format!("{:?}", person.asked.lock().unwrap());
     assert!(!asked.contains("open sesame") && asked.contains("[secret key]"), "{asked}");
     assert_eq!(
@@ -319,7 +322,7 @@ async fn what_a_call_logs_has_limits() {
         let listener = Arc::new(Listener::default());
         let context =
             CallContext { log: Some(Arc::clone(&listener) as _), ..CallContext::new("c") };
-        told(&run(&host, steps, &context).await);
+        answers_of(&run(&host, steps, &context).await);
         let lines = listener.0.lock().unwrap();
         lines.iter().map(|(_, _, line)| line.len()).collect::<Vec<_>>()
     };
@@ -328,7 +331,7 @@ async fn what_a_call_logs_has_limits() {
     assert_eq!(log(&[&["log", &longest][..]; 33]).await.len(), 32);
     assert_eq!(log(&[&["log", "x"][..]; 1001]).await.len(), 1000);
     // Without a listener, log lines are dropped.
-    told(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
+    answers_of(&run(&host, &[&["log", "x"]], &CallContext::new("c")).await);
 }
 
 /// Returns a host with the plugin of the conformance suite and all grants of its manifest except

@@ -232,10 +232,10 @@ fn asking() -> Value {
 /// Asserts that the tool has the user's answer, and no more than its worker grants.
 fn has_answer(answer: &Value) {
     let text = answer["result"]["content"][0]["text"].as_str();
-    let told = script::answers(text.unwrap_or_else(|| panic!("{answer}")));
-    assert_eq!(told[0], "[true, false, false]");
-    assert!(told[1].contains("Accepted") && told[1].contains("Ada"), "{told:?}");
-    assert!(told[2].starts_with("Error::Denied"), "{told:?}");
+    let answers = script::answers(text.unwrap_or_else(|| panic!("{answer}")));
+    assert_eq!(answers[0], "[true, false, false]");
+    assert!(answers[1].contains("Accepted") && answers[1].contains("Ada"), "{answers:?}");
+    assert!(answers[2].starts_with("Error::Denied"), "{answers:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ async fn a_refused_write_decides_how_a_call_ends_whatever_its_guest_makes_of_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inner_call_that_loses_is_undone_and_told_to_the_outer_one() {
+async fn an_inner_call_that_loses_is_undone_and_reported_to_the_outer_one() {
     let scene = Scene::new(memory(), 0).await;
     let inner = files(LOSER);
     let steps: &[&[&str]] = &[&["call", "files", &inner], &["create", "data", "outer", "x"]];

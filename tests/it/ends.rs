@@ -193,7 +193,7 @@ async fn a_long_sleep_in_the_host_times_out() {
 }
 
 #[tokio::test]
-async fn standard_input_is_closed_and_blocks_nobody() {
+async fn standard_input_is_closed_and_blocks_no_reader() {
     let completion = crash().await.call("read_stdin", "{}").await;
     assert_eq!(completion.record.outcome, "ok", "{:?}", completion.record);
 }

@@ -228,8 +228,8 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
         vec![Mount::new(MountName::new("work").unwrap(), store, FileAccess::ReadWrite)];
     host.grants.tools = [ToolName::new("word_count").unwrap()].into();
     host.load("remarks").await;
-    let told: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let to = Arc::clone(&told);
+    let decisions: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let to = Arc::clone(&decisions);
     let policy = policy
         .auto_hide_untrusted(false)
         .audit(move |decision: &LabelDecision<'_>| to.lock().unwrap().push(decision.to_json()));
@@ -239,21 +239,21 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
     let client = ScriptedClient::new([reply, Reply::text("Done.")]);
     let agent = Agent::builder(client).tools(host.toolset().clone()).guard(policy).build().unwrap();
     let response = agent.run("Report.").await.unwrap();
-    let told = told.lock().unwrap().clone();
-    (results(&response).remove(0), told)
+    let decisions = decisions.lock().unwrap().clone();
+    (results(&response).remove(0), decisions)
 }
 
 #[tokio::test]
 async fn a_plugin_does_not_do_for_a_note_what_the_model_may_not() {
-    let (report, told) = reported(LabelPolicy::new()).await;
+    let (report, decisions) = reported(LabelPolicy::new()).await;
     assert!(!report.contains("words"), "{report}");
-    let blocked = told.iter().find(|line| line["decision"] == "blocked").unwrap();
+    let blocked = decisions.iter().find(|line| line["decision"] == "blocked").unwrap();
     assert_eq!(
         (&blocked["tool"], &blocked["call_id"]),
         (&json!("word_count"), &json!("c.1")),
-        "{told:?}"
+        "{decisions:?}"
     );
-    let (report, told) = reported(LabelPolicy::new().allow_untrusted_tool("word_count")).await;
+    let (report, decisions) = reported(LabelPolicy::new().allow_untrusted_tool("word_count")).await;
     assert!(report.contains("words"), "{report}");
-    assert!(told.iter().all(|line| line["decision"] == "labelled"), "{told:?}");
+    assert!(decisions.iter().all(|line| line["decision"] == "labelled"), "{decisions:?}");
 }

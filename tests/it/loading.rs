@@ -45,7 +45,7 @@ async fn a_component_that_is_cut_off_anywhere() {
 }
 
 #[tokio::test]
-async fn imports_that_nobody_knows() {
+async fn unknown_imports() {
     let bytes =
         component(r#"(component (import "my:own/thing@1.0.0" (instance (export "f" (func)))))"#);
     let error = refusal(bytes).await;

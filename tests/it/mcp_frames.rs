@@ -49,7 +49,7 @@ fn traffic() -> Vec<Value> {
         call("d", "echo", &json!({ "message": "grüße", "number": 7 })),
         call("e", "refuse", &json!({})),
         call("f", "word_count", &json!({ "text": "to be or not to be" })),
-        call("g", "nobody", &json!({ "deep": [[[{ "a": null }]]] })),
+        call("g", "missing", &json!({ "deep": [[[{ "a": null }]]] })),
         request("h", "prompts/list", json!({})),
         request("i", "resources/read", json!({ "uri": "file:///etc/passwd" })),
         request("j", "tasks/get", json!({ "taskId": "none" })),

@@ -436,7 +436,7 @@ async fn a_call_that_does_not_succeed_leaves_no_trace() {
     let ended = scene.host.try_call("files", &spin, &context).await.unwrap();
     assert_eq!(ended.record.error_type.as_deref(), Some("Timeout"));
     assert_eq!(scene.shown(), before);
-    // The same work is kept if the call succeeds.
+    // The same work is committed if the call succeeds.
     assert!(!answers(&scene.host, work).await.contains("error"));
     assert_eq!(scene.shown(), "b=new e/ x/ x/y/");
 }

@@ -181,7 +181,7 @@ async fn bodies_stream_both_ways() {
 }
 
 #[tokio::test]
-async fn without_a_grant_nothing_is_sent_and_the_person_is_told_what_would_grant_it() {
+async fn without_a_grant_nothing_is_sent_and_the_operator_reads_what_would_grant_it() {
     let server = Server::start().await;
     let host = host(&[]).await;
     let (answer, record) = get(&host, &server.url("/echo")).await;
@@ -400,7 +400,7 @@ async fn an_answer_is_given_as_it_came_without_what_belongs_to_the_connection() 
     let (answer, _) = get(&host, &server.url("/zipped")).await;
     assert!(answer.contains("content-encoding: gzip\n") && answer.ends_with("zip!"), "{answer}");
     let (answer, _) = get(&host, &server.url("/hop")).await;
-    assert!(answer.contains("x-kept: y\n"), "{answer}");
+    assert!(answer.contains("x-other: y\n"), "{answer}");
     assert!(!answer.contains("keep-alive") && !answer.contains("proxy-authenticate"), "{answer}");
 }
 

@@ -28,7 +28,7 @@ async fn no_state_survives_a_call() {
 }
 
 #[tokio::test]
-async fn what_a_guest_prints_is_kept_bounded_and_goes_nowhere() {
+async fn what_a_guest_prints_is_bounded_and_goes_nowhere() {
     let mut host = Host::new();
     host.load("floods").await;
     let record = host.call("floods", "{}").await.record;

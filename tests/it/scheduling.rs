@@ -3,7 +3,7 @@
 //! Other tests run at the same time, so times are printed, and the bounds only fail a hang or a
 //! wait for the work of another call. The documented figures come from `cofferdam-bench`.
 
-#![expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
+#![expect(clippy::print_stdout, reason = "measured figures, visible with --nocapture")]
 
 mod alone;
 mod cores;
@@ -157,7 +157,7 @@ async fn a_flood_of_one_plugin() {
             refused += 1;
         }
     }
-    assert_eq!(refused, 40 - 7 - 10, "what runs leaves a place, and ten more wait");
+    assert_eq!(refused, 40 - 7 - 10, "what runs frees a permit, and ten more wait");
 }
 
 #[test]
@@ -182,7 +182,7 @@ async fn the_memory_of_the_process_is_a_limit_of_its_own() {
     }
 }
 
-async fn every_place_comes_back() {
+async fn every_permit_comes_back() {
     let host = host(pool_of(8), Limits::default()).await;
     let (mut calls, token) = (JoinSet::new(), CancellationToken::new());
     for number in 0..64 {
@@ -206,14 +206,14 @@ async fn every_place_comes_back() {
     while let Some(completion) = calls.join_next().await {
         let record = completion.unwrap().record;
         assert_eq!(record.outcome, "ok", "{record:?}");
-        assert!(record.phases.wait < Duration::from_millis(100), "a place was free: {record:?}");
+        assert!(record.phases.wait < Duration::from_millis(100), "a permit was free: {record:?}");
     }
 }
 
 #[test]
-fn cancelled_calls_free_all_places() {
+fn cancelled_calls_free_all_permits() {
     for runtime in runtimes() {
-        runtime.block_on(every_place_comes_back());
+        runtime.block_on(every_permit_comes_back());
     }
 }
 
@@ -230,7 +230,7 @@ async fn dropped_calls() {
 }
 
 #[test]
-fn dropping_the_future_of_a_call_frees_its_place() {
+fn dropping_the_future_of_a_call_frees_its_permit() {
     for runtime in runtimes() {
         runtime.block_on(dropped_calls());
     }

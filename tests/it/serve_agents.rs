@@ -425,22 +425,22 @@ fn each_caller_of_an_agent_has_its_own_memory_files() {
     };
     let noted = json!({"text": "Noted."});
     let scene = Scene::new(&[note("green"), noted.clone(), note("black"), noted]);
-    let kept = scene.path("kept");
-    std::fs::create_dir(&kept).unwrap();
-    let agent = "name: note keeper\nmodel: script:model.jsonl\nmemory-files: kept\n";
+    let memories = scene.path("memories");
+    std::fs::create_dir(&memories).unwrap();
+    let agent = "name: note keeper\nmodel: script:model.jsonl\nmemory-files: memories\n";
     scene.write("keeper.yaml", agent);
-    let store = "[stores.kept]\ndirectory = \"kept\"\n";
+    let store = "[stores.memories]\ndirectory = \"memories\"\n";
     for (more, flags) in [
-        ("[files.kept]\nstore = \"kept\"\naccess = \"read-only\"\n", &[][..]),
-        ("[serve]\nstores = [\"kept\"]\n", &[]),
-        ("[stores.same]\ndirectory = \"kept\"\n[grants.files]\nsame = \"read-only\"\n", &[]),
-        ("", &["--files", "kept:ro"]),
+        ("[files.memories]\nstore = \"memories\"\naccess = \"read-only\"\n", &[][..]),
+        ("[serve]\nstores = [\"memories\"]\n", &[]),
+        ("[stores.same]\ndirectory = \"memories\"\n[grants.files]\nsame = \"read-only\"\n", &[]),
+        ("", &["--files", "memories:ro"]),
     ] {
         scene.write("cofferdam.toml", &format!("{store}{more}"));
         let own = ["--agent", "keeper.yaml", "--config", "cofferdam.toml"];
         let mut command = command(&[], &[&own, flags].concat());
         let pipe = Pipe::of(command.current_dir(scene.0.path()));
-        pipe.has_said("keeper.yaml:3:15: tools or clients can read the store `kept`");
+        pipe.has_said("keeper.yaml:3:15: tools or clients can read the store `memories`");
         assert_eq!(pipe.end().0, Some(2), "{more}");
     }
     let token = |name: &str| {
@@ -453,7 +453,7 @@ fn each_caller_of_an_agent_has_its_own_memory_files() {
         let answer = http.ask(&call("1", "note_keeper", &json!({"task": "Note it."}))).json();
         assert_eq!(text(&answer), "Noted.", "{answer}");
         let own = cofferdam_files::session_stem(Some(&format!("token:{caller}")));
-        let note = std::fs::read_to_string(kept.join(own).join("tea.md"));
+        let note = std::fs::read_to_string(memories.join(own).join("tea.md"));
         assert_eq!(note.unwrap(), content, "{caller}");
     }
 }

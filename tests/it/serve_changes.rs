@@ -48,7 +48,7 @@ fn wait_for(pipe: &mut Pipe, method: &str) -> Value {
 }
 
 #[test]
-fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
+fn a_changed_plugin_is_swapped_and_listening_clients_are_notified() {
     let folder = Folder::with("text");
     let mut pipe = folder.serve(&[]);
     let listen = request(
@@ -77,7 +77,7 @@ fn a_changed_plugin_is_swapped_and_whoever_listens_is_told() {
 }
 
 #[test]
-fn a_client_with_a_handshake_is_told_as_well() {
+fn a_client_with_a_handshake_is_notified_as_well() {
     let folder = Folder::with("text");
     let mut pipe = folder.serve(&[]);
     let params = json!({

@@ -212,7 +212,7 @@ fn a_header_of_a_secret_lets_in_over_http_and_the_secret_does_not_come_back() {
 }
 
 #[test]
-fn a_server_that_is_not_there_keeps_nobody_else_away() {
+fn a_server_that_is_not_there_affects_no_other() {
     let config = "[servers.gone]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.silent]\ncommand = [\"false\"]\n\
                   [servers.slow]\ncommand = [\"sleep\", \"60\"]\nlimits = \
                   { connect-ms-max = 300 }\n";
@@ -365,14 +365,14 @@ fn config_check_says_what_a_server_is_and_may() {
 }
 
 #[test]
-fn a_host_of_mcp_is_told_which_variables_servers_need() {
+fn a_host_of_mcp_gets_the_variables_that_servers_need() {
     let scene = Scene::new(
         "[servers.a]\nurl = \"https://a.example/mcp\"\nheaders = { A = { env = \"KEY_OF_A\" }, B = \"${secret:b}\" }\n\
          [secrets]\nb = { env = \"KEY_OF_B\" }\n",
     );
-    let told = scene.run(&["mcp", "config", "--host", "claude"]);
-    assert_eq!(told.code, 0, "{}", told.stderr);
-    assert!(told.stderr.contains("KEY_OF_A, KEY_OF_B"), "{}", told.stderr);
+    let config = scene.run(&["mcp", "config", "--host", "claude"]);
+    assert_eq!(config.code, 0, "{}", config.stderr);
+    assert!(config.stderr.contains("KEY_OF_A, KEY_OF_B"), "{}", config.stderr);
     std::fs::write(scene.config(), "[servers.a]\ncommand = [\"./server\"]\n").unwrap();
     let out = scene.path("a.mcpb");
     let refused = scene.run(&["mcp", "bundle", out.to_str().unwrap()]);

@@ -69,7 +69,7 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 
 /// Heavy libraries, each with the only members that may depend on it.
 #[test]
-fn heavy_libraries_are_named_in_one_place() {
+fn heavy_libraries_are_named_by_few_members() {
     let allowed = [
         ("wasmtime", &["host/engine", "xtask/snapshot"][..]),
         ("wasmtime-wizer", &["xtask/snapshot"]),
@@ -268,7 +268,7 @@ fn the_environment_is_read_by_the_binary_and_the_facade_only() {
 }
 
 #[test]
-fn every_unsafe_block_is_in_a_place_that_is_listed() {
+fn every_unsafe_block_is_in_a_listed_file() {
     // The engine loads machine code, releases pages of its pool and calls Windows and macOS, the
     // binary releases pages of the allocator, the interpreter of JavaScript calls QuickJS, and the
     // crash tool breaks rules on purpose.
@@ -288,7 +288,7 @@ fn every_unsafe_block_is_in_a_place_that_is_listed() {
         let name = path.display().to_string();
         let uses = text.lines().any(|line| line.contains(concat!("unsafe", " {")));
         assert!(
-            !uses || listed.iter().any(|place| name.starts_with(place)),
+            !uses || listed.iter().any(|file| name.starts_with(file)),
             "{name} uses unsafe code"
         );
     }

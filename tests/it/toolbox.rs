@@ -126,7 +126,7 @@ async fn a_restricted_toolset_offers_less_and_its_tools_call_as_before() {
 }
 
 #[tokio::test]
-async fn every_way_in_which_an_inner_call_can_end_is_told_and_recorded() {
+async fn every_outcome_of_an_inner_call_is_reported_and_recorded() {
     let scene = Scene::new(&["ok", "fail", "abort", "panic"], FileAccess::ReadWrite).await;
     let steps: &[&[&str]] = &[
         &["call", "ok", "{}"],
@@ -202,20 +202,21 @@ async fn an_inner_call_that_fails_leaves_no_trace_in_the_outer_one() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_commits_meanwhile_is_a_conflict_of_the_outer_call() {
+async fn what_another_program_commits_meanwhile_is_a_conflict_of_the_outer_call() {
     let scene = Scene::new(&["files"], FileAccess::ReadOnly).await;
-    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
-    struct Told(tokio::sync::mpsc::UnboundedSender<()>);
-    impl cofferdam_tool::invoke::ProgressSink for Told {
+    let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    struct ReportSignal(tokio::sync::mpsc::UnboundedSender<()>);
+    impl cofferdam_tool::invoke::ProgressSink for ReportSignal {
         fn report(&self, _: &str, _: cofferdam_tool::invoke::Progress) {
             let _ = self.0.send(());
         }
     }
-    let context = CallContext { progress: Some(Arc::new(Told(sender))), ..CallContext::new("c") };
+    let context =
+        CallContext { progress: Some(Arc::new(ReportSignal(sender))), ..CallContext::new("c") };
     let write = files("write /data/a inner");
     let steps: &[&[&str]] = &[&["call", "files", &write], &["tell", "x"], &["await", "data", "go"]];
     let other = async {
-        told.recv().await.unwrap();
+        reports.recv().await.unwrap();
         for name in ["a", "go"] {
             let path = StorePath::file(name).unwrap();
             scene.store.write(&path, b"other".to_vec(), WriteMode::Replace).await.unwrap();

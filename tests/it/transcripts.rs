@@ -97,7 +97,7 @@ const SETUP: &[Typed] = &[
     typed("completions nushell"),
     typed("serve --http nowhere -p text.wasm"),
     typed("serve --http 0.0.0.0:0 --no-auth -p text.wasm"),
-    typed("chat 'Hi.' --model nobody"),
+    typed("chat 'Hi.' --model unknown"),
     typed("chat 'Hi.' --model script:missing.jsonl"),
     typed("chat 'Hi.' --model script:model.jsonl"),
     typed("skills list missing"),

@@ -197,7 +197,7 @@ struct Process {
     child: Child,
     /// Address of a server.
     address: String,
-    /// Kept open: a worker that cannot write to it may end.
+    /// Stays open: a worker that cannot write to it may end.
     _said: Option<BufReader<ChildStderr>>,
 }
 

@@ -4,8 +4,8 @@
 //! the conformance plugin of the language. `code-call` is what one of 100 calls of a program in
 //! JavaScript takes, against the same call by the host. `code-waits` is a program with 16 calls at
 //! once that wait 50 ms each, against one such call. `code-resume` is the whole second run of a
-//! program in JavaScript after an approval, with one call that is kept from the first run and the
-//! call that was approved. Interpreters that are not built are skipped.
+//! program in JavaScript after an approval, with one result that is stored from the first run and
+//! the call that was approved. Interpreters that are not built are skipped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,16 +6,17 @@ use super::*;
 fn notes_outlive_the_session_in_which_they_were_written() {
     let note = json!({"file_name": "ada.md", "content": "Likes tea.", "description": "About Ada"});
     let scene = Scene::new(&[calls("file_memory_write", note), says("Noted.")]);
-    std::fs::create_dir(scene.path("kept")).unwrap();
-    let ran = scene.chat(&["Remember.", "--memory-files", "kept", "--json"]);
+    std::fs::create_dir(scene.path("memories")).unwrap();
+    let ran = scene.chat(&["Remember.", "--memory-files", "memories", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let script = [calls("file_memory_read", json!({"file_name": "ada.md"})), says("Tea.")];
     let script = script.map(|line| line.to_string()).join("\n");
     std::fs::write(scene.path("model.jsonl"), script).unwrap();
-    let again = scene.chat(&["What does Ada like?", "--memory-files", "kept", "--json"]);
+    let again = scene.chat(&["What does Ada like?", "--memory-files", "memories", "--json"]);
     assert!(again.results()[0].contains("Likes tea."), "{}", again.stdout);
 
-    let config = "[stores.kept]\ndirectory = \"kept\"\n[agent]\nmemory-files = \"kept\"\n";
+    let config =
+        "[stores.memories]\ndirectory = \"memories\"\n[agent]\nmemory-files = \"memories\"\n";
     std::fs::write(scene.path("cofferdam.toml"), config).unwrap();
     let configured = scene.chat(&["And now?", "--config", "cofferdam.toml", "--json"]);
     assert!(configured.results()[0].contains("Likes tea."), "{}", configured.stdout);
@@ -24,8 +25,8 @@ fn notes_outlive_the_session_in_which_they_were_written() {
     let script = script.map(|line| line.to_string()).join("\n");
     std::fs::write(scene.path("model.jsonl"), script).unwrap();
     let wrote = scene.chat(&["Remember.", "--config", "cofferdam.toml", "--json"]);
-    assert!(scene.has("kept/bob.md"), "{}", wrote.stdout);
-    let here = config.replace("directory = \"kept\"", "directory = \".\"");
+    assert!(scene.has("memories/bob.md"), "{}", wrote.stdout);
+    let here = config.replace("directory = \"memories\"", "directory = \".\"");
     std::fs::write(scene.path("cofferdam.toml"), here).unwrap();
     let refused = scene.chat(&["And now?", "--config", "cofferdam.toml"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);

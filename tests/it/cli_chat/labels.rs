@@ -61,8 +61,8 @@ fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
     let ran = scene.chat(&[&blocked[..], &["--json"]].concat());
     assert_eq!((ran.code, end(&ran)), (Some(3), json!("blocked")), "{}", ran.stderr);
     assert!(!scene.has("notes/b.md"));
-    let told = r#"{"error":"Policy violation: Tool cannot be called in untrusted context","function":"file_access_save_file"}"#;
-    assert_eq!(ran.results()[1], told);
+    let error = r#"{"error":"Policy violation: Tool cannot be called in untrusted context","function":"file_access_save_file"}"#;
+    assert_eq!(ran.results()[1], error);
     let mut events = std::process::Command::new(cofferdam_tests::binary());
     let log = scene.path("log").display().to_string();
     events.args(["log", "events", "--kind", "label", "--directory", &log]);
@@ -81,7 +81,7 @@ fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
 }
 
 #[test]
-fn a_hidden_value_is_kept_with_its_session_and_in_no_other() {
+fn a_hidden_value_is_stored_with_its_session_and_in_no_other() {
     let scene = Scene::new(&[reads(), says("Read.")]);
     let session = |name: &'static str| {
         [
@@ -93,7 +93,7 @@ fn a_hidden_value_is_kept_with_its_session_and_in_no_other() {
             "--session",
             name,
             "--session-dir",
-            "kept",
+            "sessions",
         ]
     };
     let read = scene.chat(&session("s"));
@@ -174,14 +174,14 @@ fn a_person_is_asked_about_what_labels_are_against_each_time_whatever_flags_say(
     let scene = Scene::new(&[reads(), saves(), saves(), says("Saved.")]);
     config(&scene, "policy = true\nauto-hide-untrusted = false\napproval-on-violation = true\n");
     let flags = ["--files", "notes", "--config", "c.toml", "--yes"];
-    let nobody = scene.chat(&[&["hi"], &flags[..]].concat());
-    assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
+    let unattended = scene.chat(&[&["hi"], &flags[..]].concat());
+    assert_eq!(unattended.code, Some(4), "{}", unattended.stderr);
     assert!(
-        nobody
+        unattended
             .stderr
             .contains("the label policy is against it, and there is no terminal to ask at"),
         "{}",
-        nobody.stderr
+        unattended.stderr
     );
     assert!(!scene.has("notes/b.md"));
     let mut operator = chat(&scene, &flags);

@@ -217,12 +217,12 @@ fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_sam
     let (url, requests) = server(vec![deletes(), hello(), hello()]);
     let scene = Scene::new(&[]);
     let history = |name: &str, messages: &[Value]| {
-        std::fs::create_dir_all(scene.path("kept")).unwrap();
+        std::fs::create_dir_all(scene.path("sessions")).unwrap();
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
-        std::fs::write(scene.path(&format!("kept/{name}.jsonl")), lines).unwrap();
+        std::fs::write(scene.path(&format!("sessions/{name}.jsonl")), lines).unwrap();
     };
     let talk = |text: &str, session: &str| {
-        let session = ["--session", session, "--session-dir", "kept", "--yes"];
+        let session = ["--session", session, "--session-dir", "sessions", "--yes"];
         let model = ["--model", "openai:m", "--base-url", &url, "--files", "notes"];
         chat(&scene, &[&[text], &session[..], &model].concat(), &[])
     };
@@ -231,11 +231,11 @@ fn a_result_belongs_to_the_call_that_was_made_and_not_to_an_older_one_of_the_sam
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Hello.\n"), "{}", ran.stderr);
     assert!(!scene.has("notes/a.md"));
     assert_eq!(shown(&requests.recv().unwrap().1), ["user delete a", "user delete a again"]);
-    let told = shown(&requests.recv().unwrap().1);
-    let [.., asked, call, result] = &told[..] else { panic!("{told:?}") };
-    assert_eq!(asked, "user delete a again", "{told:?}");
-    assert!(call.starts_with("call "), "{told:?}");
-    assert_eq!(result.strip_prefix("result "), call.strip_prefix("call "), "{told:?}");
+    let messages = shown(&requests.recv().unwrap().1);
+    let [.., asked, call, result] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!(asked, "user delete a again", "{messages:?}");
+    assert!(call.starts_with("call "), "{messages:?}");
+    assert_eq!(result.strip_prefix("result "), call.strip_prefix("call "), "{messages:?}");
     // A session that an earlier version continued: the messages were in order, and were sent in
     // another order.
     history("t", &[&stopped[..], &repeated].concat());

@@ -74,7 +74,7 @@ fn what_is_allowed_for_always_stays_allowed_in_the_session() {
         says("saved"),
     ]);
     let session =
-        ["--files", "notes", "--ask", "always", "--session", "s", "--session-dir", "kept"];
+        ["--files", "notes", "--ask", "always", "--session", "s", "--session-dir", "sessions"];
     let mut operator = chat(&scene, &session);
     operator.sees("you> ").types("one\n").sees("Allow it?").answers("e\n").sees("saved\r\n");
     operator.sees("you> ").types("the same\n").sees("saved\r\n");
@@ -87,10 +87,10 @@ fn what_is_allowed_for_always_stays_allowed_in_the_session() {
     let (code, screen) = operator.ends();
     assert_eq!((code, screen.matches("Allow it?").count()), (Some(0), 2), "{screen}");
     // The next process keeps the rules; another session has none.
-    let kept = scene.chat(&[&["more", "--json"], &session[..]].concat());
-    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    let resumed = scene.chat(&[&["more", "--json"], &session[..]].concat());
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     let session =
-        ["--files", "notes", "--ask", "always", "--session", "t", "--session-dir", "kept"];
+        ["--files", "notes", "--ask", "always", "--session", "t", "--session-dir", "sessions"];
     assert_eq!(scene.chat(&[&["more", "--json"], &session[..]].concat()).code, Some(4));
 }
 
@@ -248,7 +248,7 @@ fn a_pasted_block_is_one_prompt() {
     for paste in [format!("{}\n", marked("one\ny\ntwo")), "one\ny\ntwo\n".to_owned()] {
         let scene = Scene::new(&[deletes(), says("Done."), says("Once more.")]);
         let mut operator =
-            chat(&scene, &["--files", "notes", "--session", "s", "--session-dir", "kept"]);
+            chat(&scene, &["--files", "notes", "--session", "s", "--session-dir", "sessions"]);
         operator
             .sees("you> ")
             .types(&paste)
@@ -265,10 +265,10 @@ fn a_pasted_block_is_one_prompt() {
             .sees("Once more.");
         operator.sees("you> ").types("/quit\n");
         assert_eq!(operator.ends().0, Some(0));
-        let kept =
-            std::fs::read_dir(scene.path("kept")).unwrap().flatten().map(|entry| entry.path());
-        let kept: String = kept.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-        assert_eq!(kept.matches(r"one\ny\ntwo").count(), 2, "{kept}");
+        let stored =
+            std::fs::read_dir(scene.path("sessions")).unwrap().flatten().map(|entry| entry.path());
+        let stored: String = stored.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        assert_eq!(stored.matches(r"one\ny\ntwo").count(), 2, "{stored}");
     }
 }
 

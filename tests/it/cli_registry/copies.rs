@@ -1,4 +1,4 @@
-//! Copies of plugins: on machines without a network, and those that nobody uses any more.
+//! Copies of plugins: on machines without a network, and those that are no longer used.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -88,7 +88,7 @@ fn a_set_pins_the_bytes_and_the_rules_hold_for_its_plugins() {
     folder.done(&add);
     assert!(folder.done(&[&["list"][..], &CONFIG].concat()).contains("word_count"));
 
-    // A rule about a plugin holds, whoever signed the set.
+    // A rule about a plugin holds with any signer of the set.
     let strict = user(&registry, &author);
     let host = registry.inner.host();
     let rule = format!(
@@ -99,12 +99,12 @@ fn a_set_pins_the_bytes_and_the_rules_hold_for_its_plugins() {
     let refused = strict.refused(4, &add);
     assert!(refused.contains("none of its 2 signatures is by the key"), "{refused}");
     assert!(!strict.text("tools.toml").contains("[plugins"));
-    // Without a rule about the set, nobody vouches for it.
-    let nobody = Folder::new();
-    let refused = nobody.refused(4, &["add", &reference, "--yes"]);
+    // Without a rule about the set, no signature of it is trusted.
+    let without_rule = Folder::new();
+    let refused = without_rule.refused(4, &["add", &reference, "--yes"]);
     assert!(refused.contains("no rule of [[registry.trust]]"), "{refused}");
-    nobody.done(&["add", &reference, "--yes", UNSIGNED]);
-    nobody.counts_words();
+    without_rule.done(&["add", &reference, "--yes", UNSIGNED]);
+    without_rule.counts_words();
 
     // Other bytes of the set are refused.
     let third = user(&registry, &author);

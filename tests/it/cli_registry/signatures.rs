@@ -143,7 +143,7 @@ fn without_a_rule_a_plugin_is_refused_or_a_person_decides() {
     std::fs::write(folder.path("tools.toml"), "[registry]\nunsigned = \"allow\"\n").unwrap();
     folder.done(&add);
     for (text, message) in [
-        ("from = \"ghcr.io/*\"\nkeys = []", "the rule trusts nobody"),
+        ("from = \"ghcr.io/*\"\nkeys = []", "the rule trusts no key"),
         ("from = \"ghcr.io/*\"\nkeys = [\"no.pub\"]", "no.pub cannot be used"),
         ("from = \"ghcr.io\"\nkeys = [\"no.pub\"]", "`ghcr.io` is not a pattern"),
     ] {

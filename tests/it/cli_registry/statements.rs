@@ -179,8 +179,8 @@ fn a_provenance_names_the_commit_and_nothing_of_the_machine() {
     let expected = json!([{"digest": {"gitCommit": commit}, "uri": format!("git+{source}")}]);
     assert_eq!(definition["resolvedDependencies"], expected, "{stated}");
     assert_eq!(definition["internalParameters"]["dirty"], false, "{stated}");
-    let place = folder.0.path().display().to_string();
-    assert!(!stated.to_string().contains(&place), "{stated}");
+    let directory = folder.0.path().display().to_string();
+    assert!(!stated.to_string().contains(&directory), "{stated}");
     assert_eq!(verify(&folder, &reference, &["--readme"]), "# Text\n");
 
     // Changed files are stated, and the README is the new one.

@@ -71,13 +71,13 @@ fn what_an_agent_has_read_counts_for_agents_that_it_reaches_through_others() {
 fn a_checkpoint_keeps_the_label_of_the_run() {
     let scene = scene();
     configured(&scene, "");
-    let kept = ["--files", "notes", "--config", "c.toml", "--checkpoints", "runs"];
-    let ran = scene.run(&[&["go"], &kept[..]].concat());
+    let flags = ["--files", "notes", "--config", "c.toml", "--checkpoints", "runs"];
+    let ran = scene.run(&[&["go"], &flags[..]].concat());
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs", "--json"]);
     let second = listed.lines().into_iter().find(|line| line["superstep"] == 2).unwrap();
     let resume = format!("--resume={}", second["id"].as_str().unwrap());
-    let ran = scene.run(&[&[resume.as_str()], &kept[..]].concat());
+    let ran = scene.run(&[&[resume.as_str()], &flags[..]].concat());
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(!scene.path("notes/made.md").exists());
 }

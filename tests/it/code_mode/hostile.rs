@@ -134,8 +134,8 @@ async fn a_flood_of_output_and_of_promises_is_cut() {
         let answer = run(&host, program).await;
         // Either it ends, or it says that calls were not awaited or that memory was exhausted.
         let text = answer.to_string();
-        let is_told = text.contains("await") || text.contains("emory");
-        assert!(answer["result"] == 1 || is_told, "{language}: {program}: {text}");
+        let is_explained = text.contains("await") || text.contains("emory");
+        assert!(answer["result"] == 1 || is_explained, "{language}: {program}: {text}");
     }
 }
 

@@ -36,7 +36,7 @@ struct Doing {
     actions: Vec<Value>,
     events: Arc<Mutex<Vec<String>>>,
     /// Tools of the run, for use after it.
-    kept: Arc<Mutex<Option<LiveTools>>>,
+    live: Arc<Mutex<Option<LiveTools>>>,
 }
 
 /// An action with its arguments.
@@ -102,7 +102,7 @@ impl Middleware<FunctionContext> for Doing {
         context: &mut FunctionContext,
         next: Next<'_, FunctionContext>,
     ) -> Result<(), FunctionSignal> {
-        *self.kept.lock().unwrap() = Some(context.tools.clone());
+        *self.live.lock().unwrap() = Some(context.tools.clone());
         let carried = |written: &Value| (!written.is_null()).then(|| value(written));
         for Action { word, value: given } in self.actions() {
             match word {
@@ -209,14 +209,14 @@ fn kind(word: &str) -> Result<LayerKind, String> {
 fn layer_of(
     entry: &Value,
     events: &Arc<Mutex<Vec<String>>>,
-    kept: &Arc<Mutex<Option<LiveTools>>>,
+    live: &Arc<Mutex<Option<LiveTools>>>,
 ) -> Result<(LayerKind, Layer), String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let doing = Doing {
         name: text("name").unwrap_or("m").to_owned(),
         actions: entry.get("do").and_then(Value::as_array).cloned().unwrap_or_default(),
         events: Arc::clone(events),
-        kept: Arc::clone(kept),
+        live: Arc::clone(live),
     };
     let declared = kind(text("kind").ok_or("middleware without a kind")?)?;
     let handler = text("handler").map(kind).transpose()?.unwrap_or(declared);
@@ -248,7 +248,7 @@ impl ContextProvider for Provider {
 async fn middleware(row: &Row) -> Result<(), String> {
     let (model, tools) = (Model::of(row)?, Tools::new());
     let events = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::new(Mutex::new(None));
+    let live = Arc::new(Mutex::new(None));
     let mut builder = builder(row, &model, &tools)?;
     let (mut of_run, mut refused) = (Vec::new(), false);
     let entries = row.get("middleware").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -257,7 +257,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
         if let Some(bundle) = entry.get("bundle").and_then(Value::as_array) {
             let layers = bundle
                 .iter()
-                .map(|entry| layer_of(entry, &events, &kept))
+                .map(|entry| layer_of(entry, &events, &live))
                 .collect::<Result<Vec<_>, _>>()?;
             match Layer::bundle(layers) {
                 Ok(layers) => {
@@ -279,7 +279,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
             })));
             continue;
         }
-        let Ok(bundle) = Layer::bundle([layer_of(entry, &events, &kept)?]) else {
+        let Ok(bundle) = Layer::bundle([layer_of(entry, &events, &live)?]) else {
             refused = true;
             continue;
         };
@@ -287,7 +287,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
         for layer in bundle {
             builder = match (text("from"), text("level").unwrap_or("agent")) {
                 (Some("context provider"), _) => builder.context_provider(Provider(layer)),
-                (Some(other), _) => return Err(format!("unknown place `{other}`")),
+                (Some(other), _) => return Err(format!("unknown source `{other}`")),
                 (None, "agent") => builder.layer(layer),
                 (None, "client") => builder.client_layer(layer),
                 (None, "run") => {
@@ -302,7 +302,7 @@ async fn middleware(row: &Row) -> Result<(), String> {
         name: String::new(),
         actions: vec!["next".into()],
         events: Arc::clone(&events),
-        kept,
+        live,
     };
     if row.expect.get("error").is_some() {
         builder = builder.layer(Layer::function(keeper.clone()));
@@ -321,8 +321,8 @@ async fn middleware(row: &Row) -> Result<(), String> {
     found.insert("attempts".to_owned(), log.len().into());
     found.insert("tool_log".to_owned(), log.into());
     found.insert("installed".to_owned(), installed.into());
-    let told: Vec<_> = model.seen().into_iter().map(|seen| seen.tools).collect();
-    found.insert("tools_seen".to_owned(), json!(told));
+    let seen_tools: Vec<_> = model.seen().into_iter().map(|seen| seen.tools).collect();
+    found.insert("tools_seen".to_owned(), json!(seen_tools));
     found.insert("events".to_owned(), events.lock().unwrap().clone().into());
     found.insert("model_calls".to_owned(), model.seen().len().into());
     found.insert("model_saw".to_owned(), json!(model.seen().last().map(super::agent::Seen::texts)));
@@ -356,7 +356,7 @@ async fn outside(row: &Row, keeper: &Doing) -> Result<String, String> {
     let agent =
         agent.layer(Layer::function(keeper.clone())).build().map_err(|error| error.to_string())?;
     agent.run("hi").await.map_err(|error| error.to_string())?;
-    let live = keeper.kept.lock().unwrap().clone().ok_or("no tool was called")?;
+    let live = keeper.live.lock().unwrap().clone().ok_or("no tool was called")?;
     let note = row.get("note").and_then(Value::as_str).unwrap_or(&row.id);
     let changed = match note.contains("remove") {
         true => live.remove_tools(&["add"]),

@@ -1,7 +1,7 @@
 //! Rows of `files_tools.jsonl`: the file-access tools on every kind of store, and calls as
 //! transactions.
 //!
-//! The rows of one scenario are steps on one store, so the state of a scenario is kept between
+//! The rows of one scenario are steps on one store, so the state of a scenario is stored between
 //! rows.
 
 mod stores;
@@ -45,8 +45,8 @@ fn runtime() -> &'static tokio::runtime::Runtime {
 async fn step(row: &Row) -> Result<(), String> {
     let name = row.get("scenario").and_then(Value::as_str).unwrap_or(&row.id).to_owned();
     let is_first = row.get("step").is_none_or(|step| step == 1);
-    let kept = || SCENARIOS.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = kept().remove(&name).filter(|_| !is_first);
+    let scenarios_so_far = || SCENARIOS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = scenarios_so_far().remove(&name).filter(|_| !is_first);
     let scenarios = match known {
         Some(scenarios) => scenarios,
         None => stores::scenarios(row).await?,
@@ -58,7 +58,7 @@ async fn step(row: &Row) -> Result<(), String> {
         let compared = answer.and_then(|answer| compare(&row.expect, &answer));
         result = result.and(compared.map_err(|error| format!("{}: {error}", scenario.kind)));
     }
-    kept().insert(name, scenarios);
+    scenarios_so_far().insert(name, scenarios);
     result
 }
 

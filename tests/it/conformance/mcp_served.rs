@@ -104,7 +104,7 @@ fn situation(error_type: &str) -> Result<&'static str, String> {
 
 /// Sends one request of a client of the current revision and returns its result.
 async fn ask(toolset: Toolset, method: &str, mut parameters: Value) -> Result<Value, String> {
-    // The rows contain schemas as they are published.
+    // The rows contain published schemas.
     let options = ServerOptions { dialect: Dialect::Mcp, ..ServerOptions::default() };
     let server = Server::new(Offer { toolset, ..Offer::default() }, options);
     let server = server.map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Rows of `sessions.jsonl`: sessions as JSON, history files, and state that is kept between runs.
+//! Rows of `sessions.jsonl`: sessions as JSON, history files, and state that is stored between
+//! runs.
 
 mod runs;
 

@@ -156,7 +156,7 @@ async fn discover_names(row: &Row) -> Result<(), String> {
 }
 
 /// Searches one root or several. The description of each skill is its path, which identifies the
-/// one that was kept.
+/// one that was loaded.
 async fn duplicates(row: &Row) -> Result<(), String> {
     let trees = ["roots", "trees"].into_iter().find_map(|name| row.get(name));
     let trees = match trees.or(row.get("tree")) {
@@ -317,8 +317,8 @@ fn without_words(schema: &Value) -> Value {
             let is_word = |key: &str, value: &Value| {
                 matches!(key, "description" | "title") && value.is_string()
             };
-            let kept = members.iter().filter(|(key, value)| !is_word(key, value));
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_words(value))).collect())
+            let others = members.iter().filter(|(key, value)| !is_word(key, value));
+            Value::Object(others.map(|(key, value)| (key.clone(), without_words(value))).collect())
         }
         Value::Array(items) => Value::Array(items.iter().map(without_words).collect()),
         other => other.clone(),

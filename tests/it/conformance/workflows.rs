@@ -168,9 +168,9 @@ fn same_output(expected: &Value, got: &Value) -> bool {
     let parts: Vec<_> = parts.iter().filter_map(Value::as_str).collect();
     let text = text.strip_prefix("j:").unwrap_or(text);
     let mut left = text.strip_suffix(">j").unwrap_or(text);
-    for (place, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         let Some((before, after)) = left.split_once(part) else { return false };
-        if before.chars().any(char::is_alphanumeric) || (place > 0 && before.is_empty()) {
+        if before.chars().any(char::is_alphanumeric) || (index > 0 && before.is_empty()) {
             return false;
         }
         left = after;

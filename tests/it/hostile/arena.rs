@@ -245,7 +245,7 @@ pub(crate) fn assert_end(attack: &Attack, ended: &Ended) {
         (end, Ended::Refused(text)) => {
             panic!("{name}: {end:?} expected, but it is refused: {text}")
         }
-        (end, Ended::AsExpected) => panic!("{name}: {end:?} expected, and nobody has looked"),
+        (end, Ended::AsExpected) => panic!("{name}: {end:?} expected, and nothing was checked"),
     }
 }
 

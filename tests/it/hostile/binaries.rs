@@ -75,7 +75,7 @@ attacks! {
     bits_that_are_flipped: Launch::Steps(|arena| Box::pin(flipped(arena))) => End::AsExpected,
     /// A directory, a pipe and an endless device instead of a file.
     what_is_no_file: Launch::Steps(|arena| Box::pin(no_files(arena))) => End::AsExpected,
-    /// A component with a pipe beside it in place of its manifest.
+    /// A component with a pipe beside it instead of its manifest.
     a_pipe_beside_a_component: Launch::Steps(|arena| Box::pin(async move {
         let path = arena.folder().join("plugin.wasm");
         std::fs::write(&path, wat::parse_str(TYPED).unwrap()).unwrap();

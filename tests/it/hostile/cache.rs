@@ -65,17 +65,17 @@ attacks! {
         });
     }))) => End::AsExpected,
     /// A link to a file elsewhere.
-    a_link_in_place_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, other| {
+    a_link_instead_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, other| {
         fs::remove_file(code(cache)).unwrap();
         std::os::unix::fs::symlink(code(other), cache.join(code_name(cache))).unwrap();
     }))) => End::AsExpected,
     /// A pipe, which blocks a process that opens it.
-    a_pipe_in_place_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
+    a_pipe_instead_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         fs::remove_file(code(cache)).unwrap();
         super::binaries::make_fifo(&cache.join(code_name(cache)));
     }))) => End::AsExpected,
     /// A directory, which cannot be replaced by a file.
-    a_directory_in_place_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
+    a_directory_instead_of_an_entry: Launch::Steps(|_| Box::pin(tampered(|cache, _| {
         fs::remove_file(code(cache)).unwrap();
         fs::create_dir(cache.join(code_name(cache))).unwrap();
     }))) => End::AsExpected,

@@ -75,7 +75,7 @@ attacks! {
         schema(r#"{"type":"object","properties":{"a":{"pattern":"(((x{100}){100}){100}){100}"}}}"#)
     }) => End::Refused("pattern is not supported"),
     /// A schema that asks the host to fetch a document.
-    a_schema_in_another_place: Launch::Module(|| {
+    a_schema_on_another_server: Launch::Module(|| {
         schema(r#"{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1:1/x.json"}}}"#)
     }) => End::Refused("not followed"),
     /// A schema that asks the host to read a file.

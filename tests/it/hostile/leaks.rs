@@ -36,7 +36,7 @@ attacks! {
         Ended::AsExpected
     })) => End::AsExpected,
     /// A pool of one instance: each call reuses the memory of the last one.
-    the_only_place_of_a_pool: Launch::Steps(|_| Box::pin(async move {
+    the_only_slot_of_a_pool: Launch::Steps(|_| Box::pin(async move {
         let mut config = cofferdam_tests::config();
         config.cache_directory = Some(cofferdam_tests::shared_cache());
         config.pool.concurrent_calls_max = 1;

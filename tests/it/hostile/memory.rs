@@ -67,7 +67,7 @@ attacks! {
         ..Module::default()
     }) => End::Error("Trap.StackOverflow"),
     /// Every exception takes memory that is never released.
-    exceptions_that_are_kept: Launch::Module(|| Module {
+    exceptions_that_stay_referenced: Launch::Module(|| Module {
         fields: LARGE_EXCEPTION,
         body: "(loop $again (block $caught
                 (try_table (catch_all $caught) (call $throw (v128.const i64x2 1 2))) unreachable)

@@ -64,7 +64,7 @@ fn under_attack() {
     runtime.block_on(attack());
 }
 
-#[expect(clippy::print_stdout, reason = "what was measured, for whoever asks with --nocapture")]
+#[expect(clippy::print_stdout, reason = "measured figures, visible with --nocapture")]
 async fn attack() {
     let mut config = config();
     config.cache_directory = Some(shared_cache());

@@ -1,4 +1,4 @@
-//! Text that drives a terminal, in every place where a plugin can put it, shown by the real binary.
+//! Text that drives a terminal, in every field that a plugin controls, shown by the real binary.
 //!
 //! A terminal receives nothing that moves the cursor, hides text or reverses it. On a pipe, results
 //! are data and go out unchanged; notes for the operator are escaped there too.

@@ -89,10 +89,10 @@ async fn the_page_shows_what_happens() {
     for Shown { command, lines } in commands {
         let server = Server::start().await;
         let attacker = server.url("").trim_start_matches("http://").to_owned();
-        let place = tempfile::tempdir().unwrap();
-        copy(&root().join("sample-tools/demo/injection"), place.path(), &attacker);
+        let folder = tempfile::tempdir().unwrap();
+        copy(&root().join("sample-tools/demo/injection"), folder.path(), &attacker);
         let typed = command.replace(ATTACKER, &attacker);
-        let folder = place.path().to_owned();
+        let folder = folder.path().to_owned();
         let printed = tokio::task::spawn_blocking(move || printed(&typed, &folder)).await.unwrap();
         let printed = printed.replace(&attacker, ATTACKER);
         // The first run may compile a component and say so.

@@ -272,7 +272,7 @@ async fn answer(
             stream.write_all(head).await
         }
         "hop" => {
-            let head = b"HTTP/1.1 200 OK\r\nkeep-alive: 5\r\nproxy-authenticate: x\r\nx-kept: \
+            let head = b"HTTP/1.1 200 OK\r\nkeep-alive: 5\r\nproxy-authenticate: x\r\nx-other: \
                 y\r\ncontent-length: 0\r\n\r\n";
             stream.write_all(head).await
         }

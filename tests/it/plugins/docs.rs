@@ -68,11 +68,11 @@ fn follow(page: &str) {
     let text = fs::read_to_string(root().join("docs/authors").join(format!("{page}.md"))).unwrap();
     let acts = acts(&text);
     assert!(acts.len() >= 6, "{page}.md has hardly any commands: {acts:?}");
-    let place = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().unwrap();
     let folder = binary();
     let folder = folder.parent().unwrap().to_str().unwrap();
     // Directory of the shell after each command.
-    let mut here = place.path().to_owned();
+    let mut here = root.path().to_owned();
     for act in acts {
         match act {
             Act::Writes { file, text } => {
@@ -88,7 +88,7 @@ fn follow(page: &str) {
                 let script = format!(
                     "export PATH=\"{folder}:$PATH\"\n{command}\ncode=$?\npwd > '{0}/.here'\nexit \
                      $code",
-                    place.path().display()
+                    root.path().display()
                 );
                 let ended = run(Command::new("bash").args(["-c", &script]).current_dir(&here));
                 let printed = ended.stdout + &ended.stderr;
@@ -103,7 +103,7 @@ fn follow(page: &str) {
                         "{page}: `{command}` should print\n{expected}\nand printed\n{printed}"
                     );
                 }
-                here = fs::read_to_string(place.path().join(".here")).unwrap().trim().into();
+                here = fs::read_to_string(root.path().join(".here")).unwrap().trim().into();
             }
         }
     }

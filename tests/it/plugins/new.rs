@@ -65,7 +65,7 @@ fn a_new_project_builds_passes_its_cases_and_is_called() {
         );
         assert_eq!(called.stdout, "Hello, Ada!\n", "{language}: {}", called.stderr);
         imports_nothing_of_the_host(language, &project);
-        names_no_place_of_this_machine(language, &project);
+        names_no_directory_of_this_machine(language, &project);
         let component = fs::read(project.component()).unwrap();
         let has_dependencies = component.windows(7).any(|part| part == b".dep-v0");
         assert!(has_dependencies || language != "rust", "{}", built.stderr);
@@ -84,11 +84,11 @@ fn imports_nothing_of_the_host(language: &str, project: &Project) {
     }
 }
 
-fn names_no_place_of_this_machine(language: &str, project: &Project) {
+fn names_no_directory_of_this_machine(language: &str, project: &Project) {
     let bytes = fs::read(project.component()).unwrap();
-    let place = project.parent.path().to_str().unwrap().as_bytes();
+    let directory = project.parent.path().to_str().unwrap().as_bytes();
     assert!(
-        !bytes.windows(place.len()).any(|part| part == place),
+        !bytes.windows(directory.len()).any(|part| part == directory),
         "{language}: the component names its folder"
     );
 }

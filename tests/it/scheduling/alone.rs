@@ -120,14 +120,14 @@ fn a_thousand_calls_that_wait_for_a_slow_server_fit_into_a_process() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_engine_starts_fast_and_small_however_many_places_it_has() {
-    alone("scheduling::alone::an_engine_starts_fast_and_small_however_many_places_it_has", || {
-        for places in [64, 256, 1024] {
+fn an_engine_starts_fast_and_small_however_many_slots_it_has() {
+    alone("scheduling::alone::an_engine_starts_fast_and_small_however_many_slots_it_has", || {
+        for slots in [64, 256, 1024] {
             let (before, started) = (status("VmRSS"), Instant::now());
-            let engine = cofferdam_engine::Engine::new(pool_of(places)).unwrap();
+            let engine = cofferdam_engine::Engine::new(pool_of(slots)).unwrap();
             let (took, grown) = (started.elapsed(), status("VmRSS").saturating_sub(before));
             println!(
-                "{places} places: {took:?}, {grown} KiB, {} GiB of addresses",
+                "{slots} slots: {took:?}, {grown} KiB, {} GiB of addresses",
                 status("VmSize") >> 20
             );
             assert!(took < Duration::from_secs(5) && grown < 64 << 10);

@@ -66,11 +66,12 @@ fn answer(mut stream: TcpStream, address: SocketAddr, inside: SocketAddr, own: &
             return stream.write_all(refusal.as_bytes()).ok();
         }
         // The server behind requires its own token.
-        let kept = |line: &&String| {
+        let is_forwarded = |line: &&String| {
             let line = line.to_ascii_lowercase();
             !["authorization:", "host:", "connection:"].iter().any(|name| line.starts_with(name))
         };
-        let lines: Vec<_> = head.iter().filter(kept).map(|line| format!("{line}\r\n")).collect();
+        let lines: Vec<_> =
+            head.iter().filter(is_forwarded).map(|line| format!("{line}\r\n")).collect();
         let head = format!(
             "{}Host: {inside}\r\nAuthorization: Bearer {own}\r\nConnection: close\r\n\r\n",
             lines.concat()
@@ -151,10 +152,10 @@ fn a_person_logs_in_once_and_can_log_out() {
 
     let called = scene.run(&call);
     assert_eq!(called.code, 0, "{}", called.stderr);
-    let kept = std::fs::read_dir(scene.path(".local/state/cofferdam/servers/far")).unwrap();
-    let kept: Vec<_> = kept.map(|entry| entry.unwrap()).collect();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let tokens = std::fs::read_dir(scene.path(".local/state/cofferdam/servers/far")).unwrap();
+    let tokens: Vec<_> = tokens.map(|entry| entry.unwrap()).collect();
+    assert_eq!(tokens.len(), 1);
+    assert_eq!(tokens[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
     assert_eq!(scene.run(&["mcp", "logout", "far"]).code, 0);
     assert!(scene.run(&call).stderr.contains(&how));

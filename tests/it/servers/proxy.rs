@@ -245,7 +245,7 @@ fn asking() -> (Scene, Value) {
     (scene, serde_json::from_str(&script::arguments(steps)).unwrap())
 }
 
-fn told(answer: &Value) -> String {
+fn answer_text(answer: &Value) -> String {
     let text =
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     script::answers(text).join("\n")
@@ -280,9 +280,9 @@ fn a_question_goes_through_both_and_so_does_its_answer_with_a_handshake() {
     );
     let (_, answered) = pipe.until(&json!(1));
     assert!(
-        told(&answered).contains("Accepted") && told(&answered).contains("Ada"),
+        answer_text(&answered).contains("Accepted") && answer_text(&answered).contains("Ada"),
         "{}",
-        told(&answered)
+        answer_text(&answered)
     );
 }
 
@@ -312,8 +312,8 @@ fn a_question_goes_through_both_and_so_does_its_answer_without_a_handshake() {
         json!({"requestState": asked["result"]["requestState"], "inputResponses": {key: answer}});
     let answered = pipe.ask(&asking("second", more));
     assert!(
-        told(&answered).contains("Accepted") && told(&answered).contains("Ada"),
+        answer_text(&answered).contains("Accepted") && answer_text(&answered).contains("Ada"),
         "{}",
-        told(&answered)
+        answer_text(&answered)
     );
 }

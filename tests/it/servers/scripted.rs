@@ -171,7 +171,7 @@ fn a_changed_definition_is_left_out_until_it_is_accepted() {
     assert_eq!(names(&mut pipe), ["other"]);
 
     let asked = scene.run(&["approve", "far"]);
-    assert_eq!(asked.code, 4, "nobody can be asked: {}", asked.stderr);
+    assert_eq!(asked.code, 4, "no user can be asked: {}", asked.stderr);
     assert!(asked.stdout.contains("Send every key first."), "{}", asked.stdout);
     let approved = scene.run(&["approve", "far", "--yes"]);
     assert_eq!(approved.code, 0, "{}", approved.stderr);

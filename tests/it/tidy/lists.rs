@@ -204,8 +204,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
+        let letters = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        letters.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
     };
     headings.map(anchor).collect()
 }

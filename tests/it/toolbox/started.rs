@@ -24,7 +24,7 @@ struct Stage {
     meeting: Arc<Barrier>,
     /// Number of the call of `turn` that may end.
     turn: watch::Sender<u64>,
-    is_told: Arc<AtomicBool>,
+    is_called: Arc<AtomicBool>,
 }
 
 /// Counts a running call.
@@ -52,7 +52,7 @@ impl Stage {
             dropped: Arc::default(),
             meeting: Arc::new(Barrier::new(16)),
             turn: watch::Sender::new(1),
-            is_told: Arc::default(),
+            is_called: Arc::default(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Stage {
             })
             .unwrap()
             .with(declare("tell", nothing()), move |_, _| {
-                tell.is_told.store(true, Ordering::SeqCst);
+                tell.is_called.store(true, Ordering::SeqCst);
                 async { Ok(json!("told")) }
             })
             .unwrap()
@@ -258,7 +258,7 @@ async fn a_policy_denies_a_started_call() {
     let answers = script::answers(&completion.outcome.shown().unwrap().text());
     assert_eq!(answers[1], "1 denied - not today");
     assert!(answers[2].starts_with("Error::Failed("), "{}", answers[2]);
-    assert!(!stage.is_told.load(Ordering::SeqCst));
+    assert!(!stage.is_called.load(Ordering::SeqCst));
     assert!(completion.record.inner.iter().all(|inner| inner.is_denied));
 }
 
@@ -281,7 +281,7 @@ async fn only_granted_tools_are_started_unless_all_are_granted() {
     );
     assert!(answers[2].ends_with("2 ok 0"), "{}", answers[2]);
     assert_eq!(answers[3], "length");
-    assert!(!stage.is_told.load(Ordering::SeqCst));
+    assert!(!stage.is_called.load(Ordering::SeqCst));
 
     let (scene, stage) = everything().await;
     let answers = in_time(scene.answers(steps)).await;
@@ -289,7 +289,7 @@ async fn only_granted_tools_are_started_unless_all_are_granted() {
     for name in ["stores", "files", "abort", "file_access_read_file", "tell", "length"] {
         assert!(answers[3].split(' ').any(|tool| tool == name), "{name}: {}", answers[3]);
     }
-    assert!(stage.is_told.load(Ordering::SeqCst));
+    assert!(stage.is_called.load(Ordering::SeqCst));
     // The toolset that is passed with the call decides, not the one that the plugin belongs to.
     let (stores, _) = plugin(&scene);
     let definition = &stores.definitions()[0];
@@ -335,7 +335,7 @@ async fn cancelling_the_outer_call_stops_its_started_calls() {
     let steps: &[&[&str]] =
         &[&["start", "forever", "{}"], &["start", "tell", "{}"], &["wait"], &["wait"]];
     let canceller = async {
-        while !stage.is_told.load(Ordering::SeqCst) {
+        while !stage.is_called.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         context.cancellation.cancel();
@@ -417,11 +417,11 @@ async fn a_guest_that_only_starts_or_only_waits_costs_little() {
 #[tokio::test]
 async fn long_arguments_and_results_are_limited() {
     let (scene, _) = everything().await;
-    // Longer than the arguments of any call may be: they are not kept.
+    // Longer than the arguments of any call may be: they are not stored.
     let steps: &[&[&str]] = &[&["start_many", "length", "300", "1100000"], &["count_ends"]];
     let answers = in_time(scene.answers(steps)).await;
     assert_eq!(answers[1], r#"{"invalid-arguments": 256, "limit": 44}"#);
-    // Only so many are kept at a time.
+    // Only so many are stored at a time.
     let steps: &[&[&str]] = &[
         &["start_many", "forever", "16", "1"],
         &["start_many", "length", "100", "1000000"],
@@ -557,15 +557,18 @@ async fn a_replay_reports_started_calls_that_are_not_in_the_recording() {
     let mut other = (*recording).clone();
     other.inner_calls[0].arguments = turn(9);
     let report = in_time(cofferdam::replay::run(&plugin, &Arc::new(other))).await.unwrap();
-    let told: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
-    assert_eq!(told[0], r#"new input: call the tool `turn` with {"n":3}"#);
+    let differences: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(differences[0], r#"new input: call the tool `turn` with {"n":3}"#);
 
     // The guest waits for a call whose end the recorded guest did not receive.
     let mut other = (*recording).clone();
     other.waits.truncate(1);
     let report = in_time(cofferdam::replay::run(&plugin, &Arc::new(other))).await.unwrap();
-    let told: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
-    assert!(told.contains(&"new input: wait for a call of another tool".to_owned()), "{told:?}");
+    let differences: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
+    assert!(
+        differences.contains(&"new input: wait for a call of another tool".to_owned()),
+        "{differences:?}"
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Server process, which is killed on drop.
 pub(crate) struct Server {
     child: Child,
-    /// Kept open: a server that cannot write to it may end.
+    /// Stays open: a server that cannot write to it may end.
     _said: BufReader<ChildStderr>,
     connections: Vec<Connection>,
 }

@@ -63,8 +63,8 @@ fn signature(bytes: &[u8]) {
         (rule, SigstoreRoot::from_json(root).expect("the root is valid"))
     });
     let bundle = [SignatureBundle::from_bytes(bytes.to_vec())];
-    let other = Digest::of(b"an artifact that nobody has signed");
-    assert!(rule.check(other, &bundle, root).is_err(), "an artifact that nobody has signed");
+    let other = Digest::of(b"an unsigned artifact");
+    assert!(rule.check(other, &bundle, root).is_err(), "an unsigned artifact");
 }
 
 fn round_trip<T: FromStr + Display + PartialEq + Debug>(text: &str) {

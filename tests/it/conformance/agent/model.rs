@@ -108,8 +108,8 @@ impl Model {
             tools: request.tools.iter().map(|tool| tool.name.to_string()).collect(),
             conversation_id: request.conversation_id,
         });
-        let place = if self.inner.repeats { 0 } else { index };
-        let contents = self.inner.script.get(place).cloned().unwrap_or_default();
+        let position = if self.inner.repeats { 0 } else { index };
+        let contents = self.inner.script.get(position).cloned().unwrap_or_default();
         Reply {
             messages: vec![Message::new(Role::Assistant, contents)],
             usage: self.inner.usage.get(&index).copied(),

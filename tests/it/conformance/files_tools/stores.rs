@@ -76,10 +76,10 @@ async fn prepare(store: &dyn FileStore, folder: Option<&Path>, item: &Value) -> 
     let text = |name: &str| item.get(name).and_then(Value::as_str);
     let path = |text: &str| StorePath::file(text).map_err(|error| error.to_string());
     let outside = |name: &str| {
-        let place = folder.ok_or("only a directory can hold that")?.join(name);
-        let parent = place.parent().unwrap_or(&place);
+        let path = folder.ok_or("only a directory can hold that")?.join(name);
+        let parent = path.parent().unwrap_or(&path);
         std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
-        Ok::<_, String>(place)
+        Ok::<_, String>(path)
     };
     if let Some(name) = text("file") {
         let content = match (text("text"), text("hex")) {

@@ -177,9 +177,9 @@ impl World {
         script.writes(&list("later_writes"));
         let (tool, limits) =
             script.end(step.get("ends").and_then(Value::as_str).unwrap_or("success"))?;
-        let (sender, mut told) = mpsc::unbounded_channel();
+        let (sender, mut reports) = mpsc::unbounded_channel();
         let mut context = CallContext::new(id);
-        context.progress = Some(Arc::new(Told(sender)));
+        context.progress = Some(Arc::new(ReportSignal(sender)));
         context.limits = limits.map(Arc::new);
         let running = tokio::spawn({
             let (toolset, arguments) =
@@ -193,7 +193,7 @@ impl World {
             }
         });
         let open = OpenCall { running, context };
-        let has_come_so_far = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
+        let has_come_so_far = tokio::time::timeout(Duration::from_secs(60), reports.recv()).await;
         has_come_so_far.map_err(|_| "the call did not come so far")?;
         if is_paused {
             self.open.insert(id.to_owned(), open);
@@ -469,11 +469,11 @@ impl ToolSource for Attempts {
 }
 
 /// Progress sink that signals each report.
-struct Told(mpsc::UnboundedSender<()>);
+struct ReportSignal(mpsc::UnboundedSender<()>);
 
-impl ProgressSink for Told {
+impl ProgressSink for ReportSignal {
     fn report(&self, _call_id: &str, _progress: Progress) {
-        let _nobody_waits = self.0.send(());
+        let _result = self.0.send(());
     }
 }
 

@@ -324,9 +324,9 @@ pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
         "approval requested" | "approval_requested" => "approval_requested",
         other => return Err(format!("unknown decision `{other}`")),
     };
-    let told = decisions(wanted).await?;
-    let of_word: Vec<_> = told.iter().filter(|line| line["decision"] == wanted).collect();
-    let decision = of_word.first().ok_or_else(|| format!("nothing was {wanted}: {told:?}"))?;
+    let made = decisions(wanted).await?;
+    let of_word: Vec<_> = made.iter().filter(|line| line["decision"] == wanted).collect();
+    let decision = of_word.first().ok_or_else(|| format!("nothing was {wanted}: {made:?}"))?;
     let has = |name: &Value| match name.as_str() {
         Some("labels") => decision.get("label").is_some() && decision.get("context").is_some(),
         Some("context_label") => decision.get("context").is_some(),
@@ -334,7 +334,7 @@ pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
         Some(name) => decision.get(name).is_some(),
         None => false,
     };
-    let all = json!(told).to_string();
+    let all = json!(made).to_string();
     let expected = expect.as_object().ok_or("`expect` is not an object")?;
     for (name, expected) in expected {
         match name.as_str() {
@@ -355,8 +355,8 @@ pub(super) async fn audit(word: &str, expect: &Value) -> Result<(), String> {
 
 /// Returns all decisions of a run that makes such a decision.
 async fn decisions(wanted: &str) -> Result<Vec<Value>, String> {
-    let told: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let to = Arc::clone(&told);
+    let made: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let to = Arc::clone(&made);
     let hides = matches!(wanted, "hidden" | "labelled");
     let asks = wanted.starts_with("appro");
     let policy = LabelPolicy::new()
@@ -377,5 +377,5 @@ async fn decisions(wanted: &str) -> Result<Vec<Value>, String> {
     if !answers.is_empty() {
         agent.run(answers).session(&scene.session).await.map_err(|error| error.to_string())?;
     }
-    Ok(std::mem::take(&mut *told.lock().unwrap()))
+    Ok(std::mem::take(&mut *made.lock().unwrap()))
 }

@@ -65,7 +65,7 @@ async fn played(
         let mut answers = Vec::new();
         for request in &requests {
             let index: usize =
-                request.function_call.call_id.parse().map_err(|_| "an id is no place")?;
+                request.function_call.call_id.parse().map_err(|_| "an id is no index")?;
             let call = calls.get(index).ok_or("a call that is none")?;
             requested.push(call.tool.clone());
             match call.approved {
@@ -99,7 +99,7 @@ fn compare_all(
         .flat_map(|response| &response.messages)
         .flat_map(|message| message.results());
     for result in results {
-        let index: usize = result.call_id.parse().map_err(|_| "an id is no place")?;
+        let index: usize = result.call_id.parse().map_err(|_| "an id is no index")?;
         let call = calls.get(index).ok_or("a result of nothing")?;
         if is_reference(&result.result).is_some() {
             if result.result.contains(VALUE) {

@@ -147,7 +147,7 @@ impl World {
         std::fs::copy(guest("text"), &path).expect("another copy");
         let fixture = Fixture::new(lazy, "ok", json!({}));
         // The call needs the file, so the folder is not removed.
-        let _kept = folder.keep();
+        let _path = folder.keep();
         fixture
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn providers(row: &Row) -> Result<(), String> {
             run(&agent, Some(&session), "hi", is_streaming)?;
         }
         for id in ids {
-            // The provider's part of the state is kept with the session.
+            // The provider's part of the state is stored with the session.
             expect_same(
                 "state",
                 &json!({"id": id, "runs": runs, "ended": runs}),

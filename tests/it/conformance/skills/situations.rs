@@ -81,7 +81,7 @@ pub(super) async fn offered(row: &Row) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a script in place of `scripts/run.wasm`, in the engine.
+/// Runs a script instead of `scripts/run.wasm`, in the engine.
 pub(super) async fn component_script(row: &Row) -> Result<(), String> {
     let files = "import cofferdam:plugin/files@0.1.0;";
     let (module, limits) = match row.text("does")? {
@@ -313,13 +313,13 @@ impl Default for TestClock {
 
 impl TestClock {
     fn pass(&self, time: Duration) {
-        *self.0.lock().expect("nobody panics with it") += time;
+        *self.0.lock().expect("no holder panics") += time;
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Instant {
-        *self.0.lock().expect("nobody panics with it")
+        *self.0.lock().expect("no holder panics")
     }
 }
 

@@ -282,7 +282,7 @@ impl Fixture {
 
     /// Returns the arguments of the last call of the program's function.
     pub(super) fn script_got(&self) -> Option<Value> {
-        self.got.lock().expect("nobody panics with it").clone()
+        self.got.lock().expect("no holder panics").clone()
     }
 
     fn inline(&self) -> Result<ProgramSkill, String> {
@@ -293,7 +293,7 @@ impl Fixture {
             .and_then(|skill| skill.made_resource("boom-res", async || Err("secret detail".into())))
             .and_then(|skill| {
                 skill.script(Declaration::new("addup", "Adds.", schema), move |arguments, _| {
-                    *got.lock().expect("nobody panics with it") = Some(json!(arguments.value()));
+                    *got.lock().expect("no holder panics") = Some(json!(arguments.value()));
                     let number = |name: &str| arguments.value()[name].as_i64().unwrap_or_default();
                     let sum = number("a") + number("b");
                     async move { Ok(json!(sum)) }

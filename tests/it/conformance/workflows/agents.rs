@@ -192,9 +192,10 @@ fn about_agent<'t>(key: &str, team: &'t Team) -> Option<&'t str> {
     let [word] = words.as_slice() else { return None };
     let ordinals =
         [("first", 0), ("second", 1), ("third", 2), ("last", names.len().saturating_sub(1))];
-    let place = ordinals.iter().find(|(ordinal, _)| ordinal == word).map(|(_, place)| *place);
+    let position =
+        ordinals.iter().find(|(ordinal, _)| ordinal == word).map(|(_, position)| *position);
     let named = names.iter().position(|name| name == word);
-    named.or(place).filter(|_| is_about_sight).and_then(|place| names.get(place).copied())
+    named.or(position).filter(|_| is_about_sight).and_then(|position| names.get(position).copied())
 }
 
 /// Checks orchestrations that cannot be built.
@@ -258,8 +259,9 @@ fn run_handoff(team: &Team) -> Result<RunOutcome, String> {
 /// Returns the tools of one agent at the start of a run.
 fn tools_of(agent: &str, names: &[String]) -> Result<Value, String> {
     let mut names = names.to_vec();
-    let place = names.iter().position(|name| name == agent).ok_or("`tools_of_` names no agent")?;
-    names[..=place].rotate_right(1);
+    let position =
+        names.iter().position(|name| name == agent).ok_or("`tools_of_` names no agent")?;
+    names[..=position].rotate_right(1);
     let team = Team::new(&names)?;
     let _ended = run_handoff(&team)?;
     let seen = team.model(agent)?.seen();
@@ -270,7 +272,7 @@ fn pauses(names: &[String]) -> Result<(), String> {
     let team = Team::new(names)?;
     let ended = run_handoff(&team)?;
     let answers: Vec<_> = ended.outputs().map(|output| output.text()).collect();
-    let first = names.first().ok_or("nobody takes part")?;
+    let first = names.first().ok_or("no agent takes part")?;
     if ended.requests().len() != 1 || answers != [format!("from {first}")] {
         return Err(format!(
             "{answers:?} were said, and {} requests are open",

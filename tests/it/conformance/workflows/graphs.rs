@@ -194,7 +194,7 @@ fn ids(list: &Value) -> Result<Vec<String>, String> {
         .map_err(|error| format!("{list} is not a list of ids: {error}"))
 }
 
-/// a → b, c → j, where c may stay silent. The list is yielded as it is.
+/// a → b, c → j, where c may stay silent. The list is yielded unchanged.
 fn fan(all_fire: bool) -> WorkflowBuilder {
     let join = executor_fn("j", async |texts: Vec<String>, step: Step| Ok(step.output(&texts)?));
     let silent = executor_fn("c", async |_: String, _: Step| Ok(())).sending::<String>();

@@ -5,7 +5,7 @@ use cofferdam_sdk::serde_json::Value;
 use cofferdam_sdk::{ToolFailure, json, tool};
 
 /// Returns a reply in the words that the suite expects.
-fn told(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     match reply {
         Reply::Accepted(form) => format!("action=accept, content={form}"),
         Reply::Declined => "action=decline, content={}".to_owned(),
@@ -36,11 +36,11 @@ pub fn test_elicitation(
         },
         "required": ["username", "email"],
     });
-    Ok(format!("User response: {}", told(&client::ask_form(message, schema)?)))
+    Ok(format!("User response: {}", reply_text(&client::ask_form(message, schema)?)))
 }
 
 fn completed(message: &str, schema: Value) -> Result<String, ToolFailure> {
-    Ok(format!("Elicitation completed: {}", told(&client::ask_form(message, schema)?)))
+    Ok(format!("Elicitation completed: {}", reply_text(&client::ask_form(message, schema)?)))
 }
 
 /// Asks for a form whose fields have defaults.
