@@ -27,10 +27,15 @@ const FILLERS: [&str; 10] = [
 ];
 
 /// Words that hide the actor or are not terms of the field, each with better ones.
-const BANNED: [(&str, &str); 11] = [
+const BANNED: [(&str, &str); 17] = [
     ("nobody", "name the actor: no caller, no thread"),
     ("somebody", "name the actor"),
     ("anybody", "name the actor"),
+    ("everybody", "name the actors"),
+    ("someone", "name the actor"),
+    ("anyone", "name the actor"),
+    ("everyone", "name the actors"),
+    ("told", "receives, is notified, gets a note"),
     ("whoever", "the caller, the client, the user"),
     ("whomever", "the caller, the client, the user"),
     ("stranger", "untrusted, third party"),
@@ -38,7 +43,23 @@ const BANNED: [(&str, &str); 11] = [
     ("as far as", "if, as long as, or a number"),
     ("by now", "already, currently"),
     ("in the place of", "instead of"),
+    ("in place of", "instead of"),
     ("is none", "is invalid, is missing"),
+];
+
+/// Names of values that do not say what the value is, each with better ones.
+const VAGUE: [(&str, &str); 3] = [
+    ("place", "index, position, permit, slot, path"),
+    ("places", "indices, positions, permits, slots, paths"),
+    ("told", "answer, message, report, note"),
+];
+
+/// Files in which other work goes on, which may still have names of [`VAGUE`].
+const MAY_BE_VAGUE: [&str; 4] = [
+    "host/agent/src/approvals/",
+    "host/agent/src/run/cycle.rs",
+    "host/cli/src/commands/workflow/answers.rs",
+    "host/inspector/src/views/graph.rs",
 ];
 
 /// Maximum columns of a line. String literals may be longer: breaking them makes them hard to read.
@@ -143,6 +164,43 @@ fn comments_have_no_banned_words() {
         }
     }
     assert!(found.is_empty(), "{} banned words:\n{}", found.len(), found.join("\n"));
+}
+
+/// Returns whether a line of code names a value or a function `name`, by the form of a definition:
+/// `let name`, `fn name`, `|name|`, `(name,`, `name: Type`.
+fn defines(line: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(name).any(|(start, _)| {
+        let (before, after) = (&line[..start], &line[start + name.len()..]);
+        let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+        let is_bound =
+            ["let ", "mut ", "fn ", "for ", "|", "("].iter().any(|form| before.ends_with(form))
+                || [":", "|", ")", "("].iter().any(|form| after.starts_with(form));
+        is_word && is_bound
+    })
+}
+
+#[test]
+fn names_say_what_a_value_is() {
+    assert!(defines("let place = 1;", "place") && defines("|(index, place)| index", "place"));
+    assert!(!defines("check_in_place(sites)", "place") && !defines("replace(1)", "place"));
+    let mut found = Vec::new();
+    for (path, text) in product() {
+        let name = path.display().to_string();
+        if MAY_BE_VAGUE.iter().any(|file| name.starts_with(file)) {
+            continue;
+        }
+        let code =
+            text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (index, line) in code {
+            for (vague, better) in VAGUE {
+                if defines(line, vague) {
+                    found.push(format!("{name}:{}: `{vague}`; {better}", index + 1));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{} vague names:\n{}", found.len(), found.join("\n"));
 }
 
 /// rustfmt does not break comments. Tables, links and examples stay on one line.
