@@ -84,7 +84,7 @@ async fn a_program_waits_in_the_session_and_continues_with_the_answer() {
         let session = Session::with_id("s");
         let agent = waiting(&client, &log);
         let response = agent.run("Send.").session(&session).await.unwrap();
-        assert_eq!(told(&response.messages), ["hi"], "the other call has run");
+        assert_eq!(texts(&response.messages), ["hi"], "the other call has run");
         let request = only(response.approval_requests().cloned().collect());
         let expected = FunctionCall {
             call_id: "0.1".to_owned(),
@@ -103,12 +103,12 @@ async fn a_program_waits_in_the_session_and_continues_with_the_answer() {
             false => request.refuse(Some("no".to_owned())),
         };
         let response = agent.run(vec![answer.clone()]).session(&session).await.unwrap();
-        assert_eq!(told(&response.messages), [result, "done"]);
+        assert_eq!(texts(&response.messages), [result, "done"]);
         assert_eq!(log.lock().unwrap().as_slice(), ["echo(hi)"]);
         assert!(open_requests(&session).is_empty());
         // Every call of the reply has its result when the model sees it.
         let seen = client.requests().pop().unwrap().messages;
-        assert_eq!(told(&seen), ["Send.", result, "hi"]);
+        assert_eq!(texts(&seen), ["Send.", result, "hi"]);
     }
 }
 
@@ -123,7 +123,7 @@ async fn answers_to_another_call_do_not_count() {
     agent.run(vec![request.approve()]).session(&session).await.unwrap();
     assert!(open_requests(&session).is_empty(), "the batch is abandoned");
     let seen = client.requests().pop().unwrap().messages;
-    assert_eq!(told(&seen), ["Send.", "hi"], "the program has no result");
+    assert_eq!(texts(&seen), ["Send.", "hi"], "the program has no result");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_program_waits_beside_a_call_that_needs_approval() {
     assert_eq!(open_requests(&session), requests);
     let answers: Vec<_> = requests.iter().map(ApprovalRequest::approve).collect();
     let response = agent.run(answers).session(&session).await.unwrap();
-    assert_eq!(told(&response.messages), ["hi", "sealed true None", "done"]);
+    assert_eq!(texts(&response.messages), ["hi", "sealed true None", "done"]);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn without_the_setting_or_a_session_no_program_waits() {
         let run = if has_session { run.session(&session) } else { run };
         let response = run.await.unwrap();
         assert_eq!(response.approval_requests().count(), 0);
-        let results = told(&response.messages);
+        let results = texts(&response.messages);
         assert!(results[0].contains("no one can be asked"), "{results:?}");
     }
 }
