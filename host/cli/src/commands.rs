@@ -67,7 +67,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Add(args) => add::run(global, &args).await,
         Command::Remove(args) => add::remove(&args),
         Command::Fetch(args) => fetch::run(global, &args).await,
-        Command::Update(args) => update::run(global, &args).await,
+        Command::Update(args) => Box::pin(update::run(global, &args)).await,
         Command::Audit(args) => audit::run(&args).await,
         Command::Export(args) => fetch::export(&args),
         Command::Import(args) => fetch::import(&args).await,
