@@ -48,7 +48,7 @@ pub(crate) fn is_possible(prompts: Option<&PendingPrompts>) -> bool {
 }
 
 /// Asks at the terminal, if there is one, and on the pages. The first answer counts, and the
-/// question is withdrawn at the other place. Returns `None` if there is no answer.
+/// question is withdrawn from the other one. Returns `None` if there is no answer.
 pub(crate) async fn first_answer<T>(
     prompt: Option<(&PendingPrompts, OperatorPrompt)>,
     at_terminal: impl Future<Output = T>,

@@ -183,7 +183,7 @@ impl Iterator for LogStream<'_> {
 }
 
 impl OpenSegment {
-    /// Returns the place in the order of segments.
+    /// Returns the position in the order of segments.
     fn key(&self) -> (UtcTime, &str) {
         (self.head.ended(), self.file.stem())
     }

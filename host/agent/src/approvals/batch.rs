@@ -45,7 +45,7 @@ struct OpenRequest {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct GatedCall {
     /// Index among the calls.
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     /// Origin of the tool.
     pub(crate) origin: Option<ToolOrigin>,
     /// Objections of the guard to the call.
@@ -102,9 +102,9 @@ impl OpenBatch {
         gated: &[GatedCall],
     ) -> Result<Self, getrandom::Error> {
         let open = |gated: &GatedCall| {
-            let GatedCall { place, origin, objections } = gated.clone();
+            let GatedCall { index, origin, objections } = gated.clone();
             let (id, decision, program) = (fresh_id()?, None, None);
-            Ok(OpenRequest { id, call: place, decision, origin, objections, program })
+            Ok(OpenRequest { id, call: index, decision, origin, objections, program })
         };
         Ok(Self { requests: gated.iter().map(open).collect::<Result<_, _>>()?, calls })
     }
@@ -291,7 +291,7 @@ mod tests {
         };
         let calls: Vec<_> = arguments.iter().enumerate().map(call).collect();
         let gated: Vec<_> =
-            (0..calls.len()).map(|place| GatedCall { place, ..GatedCall::default() }).collect();
+            (0..calls.len()).map(|index| GatedCall { index, ..GatedCall::default() }).collect();
         let batch = OpenBatch::new(calls, &gated).unwrap();
         batch.record(&session);
         (session, batch.waiting())

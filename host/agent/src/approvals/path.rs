@@ -109,10 +109,10 @@ fn matches(pattern: &[&str], segments: &[&str], hidden: bool) -> bool {
     for part in pattern {
         let mut next = vec![false; reached.len()];
         let mut carried = false;
-        for (length, place) in next.iter_mut().enumerate() {
+        for (length, can_match) in next.iter_mut().enumerate() {
             let segment = length.checked_sub(1).and_then(|index| segments.get(index));
             let before = length.checked_sub(1).and_then(|index| reached.get(index)) == Some(&true);
-            *place = if *part == "**" {
+            *can_match = if *part == "**" {
                 let is_shown = segment.is_none_or(|name| hidden || !name.starts_with('.'));
                 carried = reached.get(length) == Some(&true) || carried && is_shown;
                 carried
@@ -138,10 +138,10 @@ fn segment_matches(pattern: &str, name: &str, hidden: bool) -> bool {
     for part in pattern.chars() {
         let mut next = vec![false; reached.len()];
         let mut carried = false;
-        for (length, place) in next.iter_mut().enumerate() {
+        for (length, can_match) in next.iter_mut().enumerate() {
             let last = length.checked_sub(1);
             let before = last.and_then(|index| reached.get(index)) == Some(&true);
-            *place = if part == '*' {
+            *can_match = if part == '*' {
                 carried |= reached.get(length) == Some(&true);
                 carried
             } else {

@@ -249,7 +249,7 @@ impl<'r> Cycle<'r> {
         plan: &FunctionPlan,
     ) -> Vec<GatedCall> {
         let session = self.given.session.as_ref();
-        let gated = |(place, call): (usize, &FunctionCall)| {
+        let gated = |(index, call): (usize, &FunctionCall)| {
             // The user is not asked about a call that will not run anyway (`CHOICE-14`).
             let found = self.tool(&call.name, tools).filter(|_| plan.allows(&call.name));
             let (toolset, tool) = found.filter(|_| !self.is_for_caller(call, tools))?;
@@ -259,7 +259,7 @@ impl<'r> Cycle<'r> {
             let objections = self.guard.objections(call, tool, toolset);
             let is_gated = !objections.is_empty()
                 || self.parts.approvals.are_needed(call, tool, toolset, session);
-            is_gated.then(|| GatedCall { place, origin: toolset.origin(&call.name), objections })
+            is_gated.then(|| GatedCall { index, origin: toolset.origin(&call.name), objections })
         };
         calls.iter().enumerate().filter_map(gated).collect()
     }
@@ -280,14 +280,14 @@ impl<'r> Cycle<'r> {
             return (calls, gated, Vec::new());
         }
         let (mut asked, mut others) = (Vec::new(), Vec::new());
-        for (place, call) in calls.into_iter().enumerate() {
-            match gated.iter().any(|gated| gated.place == place) {
+        for (index, call) in calls.into_iter().enumerate() {
+            match gated.iter().any(|gated| gated.index == index) {
                 true => asked.push(call),
                 false => others.push(DecidableCall::unasked(call)),
             }
         }
         let gated = gated.into_iter().enumerate();
-        let gated = gated.map(|(place, gated)| GatedCall { place, ..gated }).collect();
+        let gated = gated.map(|(index, gated)| GatedCall { index, ..gated }).collect();
         (asked, gated, others)
     }
 

@@ -21,7 +21,7 @@ const BEND: u64 = 34;
 /// Room for the label of such an arrow.
 const LABEL_WIDTH: u64 = 150;
 
-/// Position of an executor: its layer, and its place in it.
+/// Position of an executor: its layer, and its index in the layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cell {
     row: u64,
@@ -91,15 +91,15 @@ fn cells(outline: &WorkflowOutline) -> HashMap<&str, Cell> {
     // What no edge leads to comes last.
     let last = rows.values().max().copied().unwrap_or(0) + 1;
     let mut columns: HashMap<u64, u64> = HashMap::new();
-    let place = |executor: &String| -> (u64, u64) {
+    let position = |executor: &String| -> (u64, u64) {
         let row = rows.get(executor.as_str()).copied().unwrap_or(last);
         let column = columns.entry(row).or_default();
         *column += 1;
         (row, *column - 1)
     };
-    let places: Vec<_> = outline.executors.iter().map(place).collect();
+    let positions: Vec<_> = outline.executors.iter().map(position).collect();
     let executors = outline.executors.iter().map(String::as_str);
-    executors.zip(places).map(|(id, (row, column))| (id, Cell { row, column })).collect()
+    executors.zip(positions).map(|(id, (row, column))| (id, Cell { row, column })).collect()
 }
 
 impl Cell {

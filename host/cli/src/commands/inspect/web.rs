@@ -44,7 +44,7 @@ pub(super) async fn serve(
 fn print_addresses(inspector: &Inspector) {
     for _ in std::io::stdin().lock().lines().map_while(Result::ok) {
         if let Ok(address) = inspector.login_address() {
-            // If standard output is closed, there is no other place to print to.
+            // If standard output is closed, there is nothing else to print to.
             let _ = print::result(&address);
         }
     }

@@ -93,8 +93,8 @@ impl TypedAnswers {
     }
 
     async fn answer(&mut self, request: &UserRequest) -> Result<Option<Payload>> {
-        if let Some(place) = self.given.iter().position(|(id, _)| *id == request.id) {
-            let (_, text) = self.given.remove(place);
+        if let Some(index) = self.given.iter().position(|(id, _)| *id == request.id) {
+            let (_, text) = self.given.remove(index);
             return read(request, &text).map(Some);
         }
         if let Some((tool, _)) = show::approval(request)
