@@ -317,6 +317,8 @@ pub mod doctor;
 mod engine_options;
 mod error;
 pub mod file_tools;
+#[cfg(any(feature = "inspector", feature = "mcp"))]
+mod file_version;
 mod first_build;
 mod flags;
 pub mod folder_lock;

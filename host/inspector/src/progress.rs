@@ -26,8 +26,6 @@ pub struct RunProgress {
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressState {
     pub(crate) started: UtcTime,
-    /// Number of the newest superstep; 0 before the first.
-    pub(crate) superstep: u64,
     /// Supersteps of this process, the oldest first.
     pub(crate) supersteps: VecDeque<SuperstepProgress>,
     /// Number of older supersteps.
@@ -63,7 +61,6 @@ impl RunProgress {
     pub fn new(workflow: impl Into<Arc<str>>) -> Self {
         let state = ProgressState {
             started: UtcTime::now(),
-            superstep: 0,
             supersteps: VecDeque::new(),
             left_out: 0,
             executors: BTreeMap::new(),
@@ -82,11 +79,9 @@ impl RunProgress {
     /// Reports that a superstep starts.
     pub fn superstep_started(&self, number: u64) {
         self.state.send_modify(|state| {
-            state.superstep = number;
-            let executors = Vec::new();
             state.supersteps.push_back(SuperstepProgress {
                 number,
-                executors,
+                executors: Vec::new(),
                 is_complete: false,
                 checkpoint: None,
             });
@@ -191,7 +186,7 @@ mod tests {
             progress.superstep_completed(None);
         }
         progress.read(|state| {
-            assert_eq!((state.supersteps.len(), state.left_out, state.superstep), (300, 10, 310));
+            assert_eq!((state.supersteps.len(), state.left_out, state.superstep()), (300, 10, 310));
             assert_eq!(state.executors["a"].times, 310);
         });
     }

@@ -123,18 +123,18 @@ impl RunView {
         let is_asking = |id: &str| progress.questions.iter().any(|asked| asked.executor == id);
         let executor = |id: &String| {
             let state = progress.executors.get(id).copied().unwrap_or_default();
-            let ran = format!("ran {}", format::counted(state.times, "time"));
             if state.is_running {
-                let before = Some(state.times.saturating_sub(1)).filter(|before| *before > 0);
-                let before =
-                    before.map(|before| format!(", ran {}", format::counted(before, "time")));
-                ("running", format!("runs now{}", before.unwrap_or_default()))
+                let words = match state.times.saturating_sub(1) {
+                    0 => "runs now".to_owned(),
+                    before => format!("runs now, {}", ran_times(before)),
+                };
+                ("running", words)
             } else if state.has_failed {
                 ("failed", "failed".to_owned())
             } else if is_asking(id) {
                 ("asking", "waits for the user".to_owned())
             } else if state.times > 0 {
-                ("ran", ran)
+                ("ran", ran_times(state.times))
             } else {
                 ("idle", "has not run".to_owned())
             }
@@ -149,7 +149,7 @@ impl RunView {
             checkpoint: superstep.checkpoint.clone().unwrap_or_default(),
         };
         Self {
-            superstep: progress.superstep,
+            superstep: progress.superstep(),
             state: progress.state(),
             is_over: progress.end.is_some(),
             executors: outline.executors.iter().map(executor).collect(),
@@ -191,6 +191,11 @@ impl RunView {
 }
 
 impl ProgressState {
+    /// Returns the number of the newest superstep; 0 before the first.
+    pub(crate) fn superstep(&self) -> u64 {
+        self.supersteps.back().map_or(0, |superstep| superstep.number)
+    }
+
     /// Returns the state of the run in words.
     pub(crate) fn state(&self) -> StateWords {
         let is_complete = self.supersteps.back().is_some_and(|superstep| superstep.is_complete);
@@ -245,7 +250,7 @@ fn executors_of(
     }
     let state = |id: &String| {
         let times = times.get(id.as_str()).copied().unwrap_or(0);
-        let count = format!("ran {}", format::counted(times, "time"));
+        let count = ran_times(times);
         if latest.questions.iter().any(|question| question.executor == *id) {
             ("asking", "waits for the user".to_owned())
         } else if latest.next.contains(id) {
@@ -257,6 +262,10 @@ fn executors_of(
         }
     };
     outline.executors.iter().map(state).collect()
+}
+
+fn ran_times(times: u64) -> String {
+    format!("ran {}", format::counted(times, "time"))
 }
 
 /// Returns the executors that ran in the superstep of a checkpoint: those that messages waited for

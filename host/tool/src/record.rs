@@ -117,6 +117,15 @@ pub struct ServerRequest {
     pub transport: Cow<'static, str>,
 }
 
+impl std::fmt::Display for ServerRequest {
+    /// Formats the request for an operator, such as `tools/call (pipe, 2026-07-28)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}", self.method, self.transport)?;
+        self.protocol.iter().try_for_each(|protocol| write!(f, ", {protocol}"))?;
+        f.write_str(")")
+    }
+}
+
 /// Identity of a plugin: its configured name and the digest of its component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PluginIdentity {

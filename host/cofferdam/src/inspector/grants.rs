@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use cofferdam_engine::Plugin;
 use cofferdam_inspector::{GrantSource, PermissionGrant, PluginGrants};
@@ -12,12 +11,13 @@ use super::grant_command;
 use crate::artifacts::Locator;
 use crate::columns::Row;
 use crate::config::ConfigFile;
+use crate::file_version::FileVersion;
 use crate::granting::Values;
 use crate::pins::Pins;
 use crate::{EngineOptions, Operator, Result, columns, compose, flags, loading};
 
-/// Times of change and lengths of files.
-type FileVersions = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
+/// Versions of files, by path.
+type FileVersions = Vec<(PathBuf, Option<FileVersion>)>;
 
 /// Permissions, or `None` while they are loaded.
 type LoadedGrants = Option<Result<Vec<PluginGrants>, String>>;
@@ -85,8 +85,7 @@ impl ConfigGrants {
             }
         }
         let version = |path: PathBuf| {
-            let metadata = path.metadata().ok();
-            let version = metadata.and_then(|of| Some((of.modified().ok()?, of.len())));
+            let version = FileVersion::of(&path);
             (path, version)
         };
         paths.into_iter().map(version).collect()

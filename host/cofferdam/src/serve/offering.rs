@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::error::Context as _;
 use cofferdam_code::{CodeMode, RUN_CODE};
@@ -36,6 +36,7 @@ use crate::cluster::RemoteTools;
 use crate::code_mode::{self, CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
+use crate::file_version::FileVersion;
 use crate::granting::Values;
 use crate::loading::{LoadState, Loader, Order, Unavailable};
 use crate::pins::Pins;
@@ -75,7 +76,7 @@ pub(super) struct ServedState {
     config: Option<Arc<ConfigFile>>,
     resources: Vec<Arc<dyn ResourceSource>>,
     /// Versions of files that are not tracked by a component, taken before the files were read.
-    stamps: Vec<(PathBuf, Stamp)>,
+    versions: Vec<(PathBuf, Option<FileVersion>)>,
     servers: Vec<Arc<SupervisedServer>>,
     /// Sources of tools that are neither plugins nor servers.
     sources: Vec<Arc<dyn ToolSource>>,
@@ -93,10 +94,6 @@ pub(super) struct ServedState {
     operator: Operator,
 }
 
-/// Version of a file: length, modification time and inode number. `None` if the file does not
-/// exist.
-type Stamp = Option<(u64, Option<SystemTime>, u64)>;
-
 impl ServedState {
     /// Loads everything that the options and the configuration name and that is fast to load. The
     /// returned loader loads the rest.
@@ -110,11 +107,15 @@ impl ServedState {
         news: &ChangeSignal,
         operator: &Operator,
     ) -> crate::Result<(Self, Loader)> {
-        let mut stamps: Vec<_> =
-            options.selection.config.iter().map(|path| (path.clone(), stamp(path))).collect();
+        let mut versions: Vec<_> = options
+            .selection
+            .config
+            .iter()
+            .map(|path| (path.clone(), FileVersion::of(path)))
+            .collect();
         let files_before = before.and_then(|before| before.files.as_deref());
         let agent_files = options.agents.paths();
-        stamps.extend(agent_files.iter().map(|path| (path.clone(), stamp(path))));
+        versions.extend(agent_files.iter().map(|path| (path.clone(), FileVersion::of(path))));
         let plan = HostPlan::new(&options.selection, Values::Read, &agent_files, files_before)?;
         let plan = match agent_files.is_empty() && !options.is_gateway() {
             true => plan.require_tools(&options.selection)?,
@@ -157,7 +158,7 @@ impl ServedState {
         let unclear =
             specs.iter().filter(|spec| !spec.component.has_version()).map(|spec| &spec.path);
         let unclear = unclear.flat_map(|path| [path.clone(), path.with_extension("toml")]);
-        stamps.extend(unclear.map(|path| (path.clone(), stamp(&path))));
+        versions.extend(unclear.map(|path| (path.clone(), FileVersion::of(&path))));
         let mut resources =
             config.as_ref().map(StoreResources::of_config).transpose()?.unwrap_or_default();
         #[cfg(feature = "skills")]
@@ -188,7 +189,7 @@ impl ServedState {
             skills,
             config,
             resources,
-            stamps,
+            versions,
             servers,
             sources,
             #[cfg(feature = "cluster")]
@@ -417,7 +418,8 @@ impl ServedState {
 
     /// Returns the files that have changed since they were first read.
     pub(super) fn changed(&self) -> Vec<PathBuf> {
-        let changed = self.stamps.iter().filter(|(path, before)| stamp(path) != *before);
+        let changed =
+            self.versions.iter().filter(|(path, before)| FileVersion::of(path) != *before);
         let specs = self.plugins.iter().map(|(spec, _)| spec);
         let components = specs.filter(|spec| spec.component.has_changed() == Some(true));
         changed.map(|(path, _)| path).chain(components.map(|spec| &spec.path)).cloned().collect()
@@ -624,15 +626,6 @@ impl ServedState {
         }
         self.plugins.iter().all(is_ready) && self.servers.iter().all(is_there)
     }
-}
-
-fn stamp(path: &Path) -> Stamp {
-    let metadata = path.metadata().ok()?;
-    #[cfg(unix)]
-    let file = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let file = 0;
-    Some((metadata.len(), metadata.modified().ok(), file))
 }
 
 /// Returns whether a file is a plugin's component or the manifest beside it.

@@ -149,17 +149,13 @@ fn facts(call: &CallEntry, recording: Option<&CallRecording>) -> Markup {
         format!("{}{}", format::bytes(call.memory_peak_bytes), of.unwrap_or_default())
     });
     let count = |number: u64| (number > 0).then(|| number.to_string());
-    let server = call.server_request.as_ref().map(|request| {
-        let protocol = request.protocol.as_deref().map(|protocol| format!(", {protocol}"));
-        format!("{} ({}{})", request.method, request.transport, protocol.unwrap_or_default())
-    });
     let values: [(&str, Option<String>); 15] = [
         ("Digest", call.digest.clone()),
         ("Source", call.source.clone()),
         ("Principal", call.principal.clone()),
         ("Client", call.client.clone()),
         ("Protocol", call.protocol.clone()),
-        ("Request to the server", server),
+        ("Request to the server", call.server_request.as_ref().map(ToString::to_string)),
         ("Trace", call.trace.as_ref().map(|ids| ids.trace.clone())),
         ("Id of the caller", Some(call.call.clone()).filter(|id| !id.is_empty())),
         ("Label of the result", call.label.clone()),

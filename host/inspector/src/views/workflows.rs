@@ -39,7 +39,7 @@ pub(super) fn page(state: &InspectorState) -> Markup {
 
 fn section(workflow: &WorkflowOutline, progress: Option<RunProgress>) -> Markup {
     let current = progress.map(|progress| {
-        progress.read(|progress| (progress.started, progress.superstep, progress.state()))
+        progress.read(|progress| (progress.started, progress.superstep(), progress.state()))
     });
     let saved = workflow
         .runs

@@ -92,11 +92,7 @@ fn text(call: &CallEntry, payloads: &[(&str, String)]) -> String {
     row("plugin", optional(&call.plugin));
     row("digest", optional(&call.digest));
     row("source", optional(&call.source));
-    if let Some(request) = &call.server_request {
-        let protocol = request.protocol.as_deref().map(|protocol| format!(", {protocol}"));
-        let protocol = protocol.unwrap_or_default();
-        row("request", format!("{} ({}{protocol})", request.method, request.transport));
-    }
+    row("request", call.server_request.as_ref().map(ToString::to_string).unwrap_or_default());
     row("session", optional(&call.session));
     row("principal", optional(&call.principal));
     row("client", optional(&call.client));
