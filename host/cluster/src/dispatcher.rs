@@ -8,7 +8,10 @@ mod call;
 mod inbox;
 mod keyed;
 mod questions;
+mod resumed;
+mod shared;
 mod source;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +22,14 @@ use cofferdam_tool::ToolSource as _;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::call::PendingCall;
+use self::call::{PendingCall, WorkerOffer};
 use self::inbox::{Inbox, InboxEvent};
+pub use self::resumed::ResumedCall;
 pub use self::source::RemoteSource;
 use crate::bus::{Bus, BusError};
 use crate::catalog::{self, SourceEntry};
 use crate::frame;
-use crate::keyed::{KeyedResults, MemoryResults};
+use crate::keyed::{KeyedResults, MemoryResults, StoreUnavailable, value_entry};
 use crate::message::{GatewayMessage, WorkerMessage};
 use crate::subject::{NodeName, Subjects, Tenant};
 use crate::{CallTiming, ClusterError};
@@ -84,7 +88,8 @@ impl Dispatcher {
         let replies = bus.subscribe(&subjects.inboxes(&options.name), None).await?;
         let inbox = Arc::new(Inbox::default());
         let stop = CancellationToken::new();
-        let receiving = inbox::receive(replies, subjects.clone(), Arc::clone(&inbox));
+        let receiving =
+            inbox::receive(Arc::clone(&bus), replies, subjects.clone(), Arc::clone(&inbox));
         let stopped = stop.clone();
         bus.spawn(Box::pin(async move {
             stopped.run_until_cancelled(receiving).await;
@@ -124,7 +129,7 @@ impl Dispatcher {
 
     /// Returns the number of workers that have each route.
     async fn list(self: &Arc<Self>) -> Result<BTreeMap<String, usize>, ClusterError> {
-        let mut pending = self.pending();
+        let mut pending = self.pending(CancellationToken::new());
         pending.publish(&self.subjects.catalog(), &GatewayMessage::List {}, b"").await?;
         let mut workers_by_route = BTreeMap::new();
         let until = Instant::now() + self.options.timing.catalog_wait;
@@ -155,7 +160,7 @@ impl Dispatcher {
         if let Some(known) = self.known().get(route).and_then(Weak::upgrade) {
             return Ok(Some(known));
         }
-        let mut pending = self.pending();
+        let mut pending = self.pending(CancellationToken::new());
         pending.publish(&self.subjects.route(route), &GatewayMessage::Describe {}, b"").await?;
         let replied = tokio::time::timeout(self.options.timing.catalog_wait, pending.next()).await;
         let Ok(Some(InboxEvent::Message(_, WorkerMessage::Source {}, body))) = replied else {
@@ -179,13 +184,49 @@ impl Dispatcher {
         }
     }
 
+    /// Returns a value that gateways share, from the store of results.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn read_shared(&self, name: &str) -> Result<Option<Bytes>, StoreUnavailable> {
+        let entry = self.options.results.read(&value_entry(name)).await?;
+        Ok(entry.map(|entry| entry.value).filter(|value| !value.is_empty()))
+    }
+
+    /// Writes a value that gateways share. An empty one removes it.
+    ///
+    /// # Errors
+    /// If the store does not answer, or another gateway changes the value at the same time.
+    pub async fn write_shared(&self, name: &str, value: Bytes) -> Result<(), StoreUnavailable> {
+        let (results, name) = (&self.options.results, value_entry(name));
+        let entry = results.read(&name).await?;
+        let revision = entry.map(|entry| entry.revision);
+        match results.write(&name, revision, value).await? {
+            Some(_) => Ok(()),
+            None => Err(StoreUnavailable("the value changes all the time".to_owned())),
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Weak<RemoteSource>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pending(self: &Arc<Self>) -> PendingCall {
+    fn pending(self: &Arc<Self>, cancellation: CancellationToken) -> PendingCall {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        PendingCall::new(Arc::clone(self), number)
+        PendingCall::new(Arc::clone(self), number, cancellation)
+    }
+
+    /// Tells a worker that no gateway waits for a call.
+    async fn cancel(&self, worker: &NodeName, offer: u64) {
+        let subject = self.subjects.worker(worker);
+        let _ = self.publish(&subject, None, &GatewayMessage::Cancel { offer }, b"").await;
+    }
+
+    /// Tells a worker that it may forget the result of a call.
+    async fn acknowledge(&self, offer: &WorkerOffer) {
+        let subject = self.subjects.worker(&offer.worker);
+        let message = GatewayMessage::Received { offer: offer.number };
+        let _ = self.publish(&subject, None, &message, b"").await;
     }
 
     async fn publish(

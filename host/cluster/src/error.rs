@@ -34,8 +34,8 @@ pub enum ClusterError {
 }
 
 /// Error of a call through a gateway. All but [`OutcomeUnknown`](Self::OutcomeUnknown),
-/// [`ResultNotStored`](Self::ResultNotStored) and [`InvalidResult`](Self::InvalidResult) mean that
-/// no tool has run.
+/// [`ResultNotStored`](Self::ResultNotStored), [`InvalidResult`](Self::InvalidResult) and
+/// [`Moved`](Self::Moved) mean that no tool has run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
@@ -74,6 +74,9 @@ pub enum DispatchError {
     /// The worker sent a result that is not one of the protocol.
     #[error("the worker sent an invalid result: {0}")]
     InvalidResult(String),
+    /// Another gateway has taken the call over. This one does not learn its end.
+    #[error("another gateway has taken the call over")]
+    Moved,
 }
 
 impl DispatchError {
@@ -89,6 +92,7 @@ impl DispatchError {
             Self::KeysUnavailable(_) => "IdempotencyUnavailable",
             Self::ResultNotStored => "ResultNotStored",
             Self::InvalidResult(_) => "InvalidReply",
+            Self::Moved => "CallMoved",
         }
     }
 
@@ -118,6 +122,7 @@ impl DispatchError {
                  be stored, and the tool was not called again."
             }
             Self::InvalidResult(_) => "The tool ran, and its result could not be read.",
+            Self::Moved => "The call goes on, and its result can be requested elsewhere.",
         }
     }
 

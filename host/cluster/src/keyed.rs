@@ -1,6 +1,6 @@
-//! Results of calls with idempotency keys.
+//! Results of calls with idempotency keys, and of tasks.
 //!
-//! An entry belongs to a key of one caller. It says which call the key stands for, and whether that
+//! An entry of a key belongs to one caller. It says which call the key stands for, and whether that
 //! call runs or has ended. Entries change only by compare-and-swap on their revision, so that of
 //! several gateways one runs the call and one result is stored.
 
@@ -10,7 +10,7 @@ mod memory;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub(crate) use self::entry::{EntryHeader, EntryState, KeyedCall};
+pub(crate) use self::entry::{EntryHeader, EntryState, KeyedCall, task_entry, value_entry};
 pub use self::memory::MemoryResults;
 
 /// Store of the results of calls with idempotency keys.
@@ -36,6 +36,9 @@ pub trait KeyedResults: Send + Sync + 'static {
 
     /// Returns the maximum size of an entry in bytes.
     fn value_bytes_max(&self) -> usize;
+
+    /// Returns whether other gateways have the same store.
+    fn is_shared(&self) -> bool;
 }
 
 /// Entry of a store.

@@ -10,12 +10,14 @@
 //! promises:
 //!
 //! - A call is started at most once, unless its tool is declared read-only or idempotent, or its
-//!   caller gave an idempotency key. A worker
-//!   only offers to run a call; it runs it when the gateway confirms this very offer, and a gateway
-//!   confirms a second offer only if the worker of the first has answered that it did not start.
-//!   Replayed and late messages therefore start nothing.
+//!   caller gave an idempotency key. A worker only offers to run a call; it runs it when the
+//!   gateway confirms this very offer, and a gateway confirms a second offer only if the worker of
+//!   the first has answered that it did not start. Replayed and late messages therefore start
+//!   nothing. Only calls of read-only tools need no confirmation.
 //! - A caller gets exactly one end. If the worker is lost after the confirmation, the end is
 //!   [`DispatchError::OutcomeUnknown`], a type of its own.
+//! - A call that was [handed over](cofferdam_tool::handover) ends even if its gateway dies: another
+//!   one [continues](Dispatcher::resume) it. That starts nothing.
 //! - All calls with one idempotency key get one result, as long as it is [stored](keyed).
 //! - The client of the gateway is asked each question of a run once, and the answer reaches that
 //!   run.
@@ -55,7 +57,7 @@ mod timing;
 mod worker;
 
 pub use bus::Bus;
-pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource};
+pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource, ResumedCall};
 pub use error::{ClusterError, DispatchError};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;

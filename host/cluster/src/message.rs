@@ -27,12 +27,21 @@ const REMAINING_MAX: Duration = Duration::from_hours(24);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum GatewayMessage {
-    /// Asks for an offer to run a call. The body has the arguments.
-    Call { call: Box<CallHeader> },
+    /// Asks for an offer to run a call. The body has the arguments. A call with `remaining_ms` may
+    /// run more than once: the worker runs it without a confirmation.
+    Call {
+        call: Box<CallHeader>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remaining_ms: Option<u64>,
+    },
     /// Confirms an offer: the worker runs the call.
     Start { offer: u64, remaining_ms: u64 },
     /// Asks about an offer. One that was not confirmed is withdrawn.
     Ask { offer: u64 },
+    /// Takes a running call over: from now on, its worker sends everything to the inbox of this
+    /// message, and runs the call even if no gateway listens. Of several gateways, the one with the
+    /// highest revision has the call.
+    Attach { offer: u64, revision: u64 },
     /// Stops a call.
     Cancel { offer: u64 },
     /// Answers a question of a running call. The body has the answer.
@@ -90,6 +99,10 @@ pub(crate) enum WorkerMessage {
     },
     /// Declares that the worker does not remember the offer.
     Unknown {
+        offer: u64,
+    },
+    /// Declares that another gateway has taken the call over.
+    Moved {
         offer: u64,
     },
     /// Routes of a worker. The body has a list of strings.
@@ -210,7 +223,8 @@ impl WorkerMessage {
             | Self::Question { offer, .. }
             | Self::Result { offer, .. }
             | Self::NotStarted { offer }
-            | Self::Unknown { offer } => Some(*offer),
+            | Self::Unknown { offer }
+            | Self::Moved { offer } => Some(*offer),
             Self::Busy {} | Self::Routes {} | Self::Source {} => None,
         }
     }

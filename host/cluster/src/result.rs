@@ -18,6 +18,7 @@ use serde_json::Value;
 use self::content::ContentEntry;
 pub(crate) use self::parts::{ResultParts, split};
 use self::record::RecordEntry;
+use crate::DispatchError;
 
 /// Error type of a result that a worker cannot send.
 const RESULT_TOO_LARGE: &str = "ResultTooLarge";
@@ -58,12 +59,25 @@ pub(crate) fn panicked() -> Vec<u8> {
     error_bytes("Panic")
 }
 
+/// Returns the bytes of the end of a call that was canceled.
+pub(crate) fn canceled() -> Vec<u8> {
+    ended(EndEntry::Cancelled {})
+}
+
+/// Returns the bytes of the end of a call that the gateway could not bring to its result.
+pub(crate) fn failed(error: DispatchError) -> Vec<u8> {
+    ended(end_entry(Outcome::Error(error.into_tool_error())))
+}
+
 fn too_large() -> Vec<u8> {
     error_bytes(RESULT_TOO_LARGE)
 }
 
 fn error_bytes(type_name: &str) -> Vec<u8> {
-    let end = EndEntry::Error { type_name: type_name.to_owned(), value: None };
+    ended(EndEntry::Error { type_name: type_name.to_owned(), value: None })
+}
+
+fn ended(end: EndEntry) -> Vec<u8> {
     let result = ResultEntry { end, record: RecordEntry::default() };
     serde_json::to_vec(&result).unwrap_or_default()
 }

@@ -17,6 +17,9 @@ pub struct CallTiming {
     pub alive_interval: Duration,
     /// Time after which a worker stops a call whose signs of life no gateway receives.
     pub unheard_max: Duration,
+    /// The same for a call that other gateways can take over, and the time that a worker remembers
+    /// its result.
+    pub unattended_max: Duration,
     /// Time without a sign of life after which a gateway asks the worker.
     pub silence_max: Duration,
     /// Time that a gateway waits for the answer to such a question.
@@ -49,6 +52,8 @@ impl Default for CallTiming {
             alive_interval: Duration::from_secs(1),
             // Longer than the time after which the gateway gives up, if it lives.
             unheard_max: Duration::from_secs(5),
+            // The lifetime of a task of MCP clients.
+            unattended_max: Duration::from_hours(1),
             silence_max: Duration::from_secs(3),
             ask_wait: Duration::from_millis(500),
             asks_max: 2,

@@ -21,7 +21,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
-use self::table::{CallTable, OfferStatus, OpenOffer};
+use self::questions::OpenQuestions;
+use self::table::{Attachment, CallTable, OfferStatus, OpenOffer};
 use crate::bus::{Bus, BusMessage, Subscription};
 use crate::catalog::{self, SourceEntry};
 use crate::frame::{self, HEADER_BYTES_MAX};
@@ -116,7 +117,7 @@ impl Worker {
             subjects: Subjects::new(&options.tenant),
             calls_free: Arc::new(Semaphore::new(options.calls_max)),
             callers: Callers::new(options.caller_calls_max),
-            calls: CallTable::new(options.timing.retention),
+            calls: CallTable::new(options.timing.retention, options.timing.unattended_max),
             is_draining: AtomicBool::new(false),
             bus,
             options,
@@ -238,12 +239,20 @@ impl WorkerState {
             }
         };
         match (header, reply) {
-            (GatewayMessage::Call { call }, Some(reply)) => self.offer(*call, body, reply).await,
+            (GatewayMessage::Call { call, remaining_ms }, Some(reply)) => {
+                let Some(offer) = self.offer(*call, body, &reply).await else { return };
+                if let Some(remaining_ms) = remaining_ms {
+                    self.start(offer, Duration::from_millis(remaining_ms), reply).await;
+                }
+            }
             (GatewayMessage::Start { offer, remaining_ms }, Some(reply)) => {
                 self.start(offer, Duration::from_millis(remaining_ms), reply).await;
             }
             (GatewayMessage::Ask { offer }, Some(reply)) => {
-                self.answer(self.calls.ask(offer), offer, &reply).await;
+                self.answer(self.calls.ask(offer, &reply), offer, &reply).await;
+            }
+            (GatewayMessage::Attach { offer, revision }, Some(reply)) => {
+                self.attach(offer, revision, &reply).await;
             }
             (GatewayMessage::List {}, Some(reply)) => self.list(&reply).await,
             (GatewayMessage::Describe {}, Some(reply)) => {
@@ -258,31 +267,53 @@ impl WorkerState {
         }
     }
 
-    /// Offers to run a call if the worker and the caller have a permit left.
-    async fn offer(self: &Arc<Self>, call: CallHeader, arguments: Bytes, reply: String) {
+    /// Offers to run a call if the worker and the caller have a permit left. Returns the number of
+    /// the offer.
+    async fn offer(&self, call: CallHeader, arguments: Bytes, reply: &str) -> Option<u64> {
         let permit = Arc::clone(&self.calls_free).try_acquire_owned();
         let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
         let caller = call.session.as_deref().unwrap_or_default();
         let permits = permit.and_then(|permit| Some((permit, self.callers.take(caller)?)));
         let Some(permits) = permits else {
-            self.send(&reply, &WorkerMessage::Busy {}, b"").await;
-            return;
+            self.send(reply, &WorkerMessage::Busy {}, b"").await;
+            return None;
         };
         let offer = self.calls.open(OpenOffer { call, arguments, permits });
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
-        self.send(&reply, &accepted, b"").await;
+        self.send(reply, &accepted, b"").await;
+        Some(offer)
     }
 
     /// Runs the call of an offer that is still open.
     async fn start(self: &Arc<Self>, offer: u64, remaining: Duration, reply: String) {
-        match self.calls.start(offer) {
+        match self.calls.start(offer, &reply) {
             Ok(started) => {
                 let state = Arc::clone(self);
                 self.bus.spawn(Box::pin(async move {
-                    call::run(&state, offer, started, remaining, &reply).await;
+                    call::run(&state, offer, started, remaining).await;
                 }));
             }
             Err(status) => self.answer(status, offer, &reply).await,
+        }
+    }
+
+    /// Lets another gateway have a call. The one that had it learns that.
+    async fn attach(&self, offer: u64, revision: u64, reply: &str) {
+        let Attachment { status, previous, questions } = self.calls.attach(offer, revision, reply);
+        if let Some(previous) = previous {
+            self.send(&previous, &WorkerMessage::Moved { offer }, b"").await;
+        }
+        // The new gateway knows all questions when it has the state.
+        if let Some(questions) = questions {
+            self.send_questions(offer, &questions, reply).await;
+        }
+        self.answer(status, offer, reply).await;
+    }
+
+    /// Sends the questions of a call that have no answer.
+    async fn send_questions(&self, offer: u64, questions: &OpenQuestions, reply: &str) {
+        for number in questions.numbers() {
+            call::send_question(self, (offer, number), questions, reply).await;
         }
     }
 
@@ -293,6 +324,7 @@ impl WorkerState {
             }
             OfferStatus::Running => self.send(reply, &WorkerMessage::Alive { offer }, b"").await,
             OfferStatus::Ended(result) => self.send_result(offer, &result, reply).await,
+            OfferStatus::Moved => self.send(reply, &WorkerMessage::Moved { offer }, b"").await,
             OfferStatus::Unknown => {
                 self.send(reply, &WorkerMessage::Unknown { offer }, b"").await;
             }

@@ -404,7 +404,13 @@ impl CodeRun {
             .as_ref()
             .map(|outer| OuterCall { files: Arc::new(self.files.clone()), ..outer.clone() });
         let inner_calls = self.checks.clone();
-        let context = CallContext { inner_calls, outer, idempotency_key: None, ..context.clone() };
+        let context = CallContext {
+            inner_calls,
+            outer,
+            idempotency_key: None,
+            handover: None,
+            ..context.clone()
+        };
         match &self.checks {
             Some(checks) => checks.invoke(call, source, &context).await,
             None => source.invoke(call, &context).await,

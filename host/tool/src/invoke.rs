@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Asker, LogSink};
+use crate::handover::Handover;
 use crate::label::{Label, StatedBy, StatedLabels};
 use crate::origin::ToolOrigin;
 use crate::permission::RequestedLimits;
@@ -155,6 +156,8 @@ pub struct CallContext {
     /// that of the first call with this key to all further ones. Calls that the call makes of other
     /// tools have none.
     pub idempotency_key: Option<String>,
+    /// Lets another process continue the call. Calls that the call makes of other tools have none.
+    pub handover: Option<Arc<Handover>>,
 }
 
 /// MCP request that a call answers.

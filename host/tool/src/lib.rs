@@ -20,6 +20,7 @@ mod definition;
 mod error;
 mod failure;
 pub mod functions;
+pub mod handover;
 pub mod invoke;
 mod json;
 pub mod label;

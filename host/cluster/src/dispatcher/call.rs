@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofferdam_tool::ToolName;
 use cofferdam_tool::ask::Asker;
+use cofferdam_tool::handover::{Handover, HandoverRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::questions::AskedQuestions;
+use super::shared::SharedCall;
 use super::{Dispatcher, InboxEvent};
 use crate::DispatchError;
 use crate::bus::BusError;
 use crate::message::{CallHeader, GatewayMessage, WorkerMessage, remaining_ms};
-use crate::result::ResultParts;
+use crate::result;
 use crate::subject::NodeName;
 
 /// Number of times that a call of a repeatable tool is started again after its worker was lost.
@@ -30,37 +33,58 @@ pub(super) struct RemoteCall<'c> {
     pub(super) deadline: Option<Instant>,
     /// True if the tool is declared read-only or idempotent, or the call has an idempotency key.
     pub(super) is_repeatable: bool,
+    /// True if the tool is declared read-only: the first worker that is asked runs the call.
+    pub(super) is_read_only: bool,
+    pub(super) client: CallClient<'c>,
+}
+
+/// Side of a call that waits for its result.
+pub(super) struct CallClient<'c> {
     /// Receives progress reports and log messages.
     pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
     /// Answers the questions of the call.
     pub(super) asker: Option<&'c Arc<dyn Asker>>,
+    /// Learns when a call was taken over.
+    pub(super) handover: Option<&'c Handover>,
 }
 
 /// Offer of a worker to run a call.
 #[derive(Debug, Clone)]
-struct WorkerOffer {
-    number: u64,
-    worker: NodeName,
+pub(super) struct WorkerOffer {
+    pub(super) number: u64,
+    pub(super) worker: NodeName,
+    /// Number of the message that started the call, if the offer needs no confirmation.
+    pub(super) started: Option<u32>,
+}
+
+/// Requests to let other gateways continue a call.
+pub(super) struct Handovers {
+    pub(super) requests: mpsc::Receiver<HandoverRequest>,
+    pub(super) session: String,
+    pub(super) tool: ToolName,
 }
 
 /// Reply to the question for an offer.
 enum PlacementReply {
     Offer(WorkerOffer),
-    Busy,
-    /// No worker has the tool.
-    NoWorker,
+    /// A worker declined the message of this number.
+    Busy(u32),
+    /// No worker has received the message of this number.
+    NoWorker(u32),
     Silence,
     /// The bus has ended.
     Closed,
 }
 
 /// End of a confirmed offer.
-enum OfferEnd {
+pub(super) enum OfferEnd {
     Result(Bytes),
     /// The worker has declared that the call did not start and never will.
     NotStarted,
     /// The worker does not answer, or does not remember the call.
     WorkerLost,
+    /// Another gateway has taken the call over.
+    Moved,
 }
 
 /// A running call. Dropping it tells the worker to stop.
@@ -68,15 +92,37 @@ pub(super) struct PendingCall {
     dispatcher: Arc<Dispatcher>,
     number: u64,
     messages: u32,
-    replies: mpsc::Receiver<InboxEvent>,
+    pub(super) replies: mpsc::Receiver<InboxEvent>,
+    /// Number of a message that a worker may run without a confirmation, unless it was declined.
+    unconfirmed: Option<u32>,
     /// Offer that was accepted last, until it has ended.
-    offer: Option<WorkerOffer>,
+    pub(super) offer: Option<WorkerOffer>,
+    /// Requests to let other gateways continue the call.
+    pub(super) handovers: Option<Handovers>,
+    /// Entry of the call for other gateways.
+    pub(super) shared: Option<SharedCall>,
+    /// Token that is canceled when the caller gives up.
+    cancellation: CancellationToken,
 }
 
 impl PendingCall {
-    pub(super) fn new(dispatcher: Arc<Dispatcher>, number: u64) -> Self {
+    pub(super) fn new(
+        dispatcher: Arc<Dispatcher>,
+        number: u64,
+        cancellation: CancellationToken,
+    ) -> Self {
         let replies = dispatcher.inbox.open(number);
-        Self { dispatcher, number, messages: 0, replies, offer: None }
+        Self {
+            dispatcher,
+            number,
+            messages: 0,
+            replies,
+            unconfirmed: None,
+            offer: None,
+            handovers: None,
+            shared: None,
+            cancellation,
+        }
     }
 
     pub(super) fn dispatcher(&self) -> &Arc<Dispatcher> {
@@ -110,23 +156,40 @@ impl PendingCall {
     /// Runs the call. Returns the bytes of its result.
     ///
     /// # Errors
-    /// If no worker started it, or its outcome is unknown.
+    /// If no worker started it, its outcome is unknown, or another gateway has taken it over.
     pub(super) async fn run(&mut self, call: &RemoteCall<'_>) -> Result<Bytes, DispatchError> {
+        let result = self.run_on_workers(call).await;
+        if let Err(error) = &result {
+            self.end_shared(error);
+        }
+        result
+    }
+
+    async fn run_on_workers(&mut self, call: &RemoteCall<'_>) -> Result<Bytes, DispatchError> {
         let mut restarts = 0;
         let mut give_up = Instant::now() + self.dispatcher.options.timing.placement_wait_max;
         loop {
             let offer = match self.find_worker(call, give_up).await {
                 // The lost worker may have run the call before.
-                Err(_) if restarts > 0 => return Err(DispatchError::OutcomeUnknown),
+                Err(_) if restarts > 0 || self.unconfirmed.is_some() => {
+                    return Err(DispatchError::OutcomeUnknown);
+                }
                 placed => placed?,
             };
             self.offer = Some(offer.clone());
             let end = self.confirm(&offer, call).await?;
             self.offer = None;
+            if let OfferEnd::WorkerLost = end {
+                // If it comes back, its run would be one that no caller waits for.
+                self.dispatcher.cancel(&offer.worker, offer.number).await;
+            }
             match end {
                 OfferEnd::Result(result) => return Ok(result),
+                OfferEnd::Moved => return Err(DispatchError::Moved),
                 OfferEnd::NotStarted if Instant::now() < give_up => {}
-                OfferEnd::NotStarted if restarts == 0 => return Err(DispatchError::NoAnswer),
+                OfferEnd::NotStarted if restarts == 0 && self.unconfirmed.is_none() => {
+                    return Err(DispatchError::NoAnswer);
+                }
                 OfferEnd::WorkerLost if call.is_repeatable && restarts < RESTARTS_MAX => {
                     restarts += 1;
                     give_up = Instant::now() + self.dispatcher.options.timing.placement_wait_max;
@@ -139,28 +202,39 @@ impl PendingCall {
     }
 
     /// Asks workers until one offers to run the call. Nothing runs before the offer is confirmed,
-    /// so that asking again is always safe.
+    /// so that asking again is always safe. The first worker that is asked to run a read-only call
+    /// starts it with its offer.
     async fn find_worker(
         &mut self,
         call: &RemoteCall<'_>,
         give_up: Instant,
     ) -> Result<WorkerOffer, DispatchError> {
         let subject = self.dispatcher.subjects.route(call.route);
-        let message = GatewayMessage::Call { call: Box::new(call.header.clone()) };
         let mut times_busy: u32 = 0;
         loop {
+            let is_unconfirmed = call.is_read_only && self.unconfirmed.is_none();
+            let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
+            let header = Box::new(call.header.clone());
+            let message = GatewayMessage::Call { call: header, remaining_ms };
             let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
-            match self.reply(asked).await {
+            if is_unconfirmed {
+                self.unconfirmed = Some(asked);
+            }
+            let reply = self.reply(asked).await;
+            if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
+                self.unconfirmed = self.unconfirmed.filter(|number| *number != declined);
+            }
+            match reply {
                 PlacementReply::Offer(offer) => return Ok(offer),
-                PlacementReply::NoWorker => return Err(DispatchError::NoWorker),
+                PlacementReply::NoWorker(_) => return Err(DispatchError::NoWorker),
                 PlacementReply::Closed => return Err(closed()),
-                PlacementReply::Busy if Instant::now() >= give_up => {
+                PlacementReply::Busy(_) if Instant::now() >= give_up => {
                     return Err(DispatchError::Busy);
                 }
                 PlacementReply::Silence if Instant::now() >= give_up => {
                     return Err(DispatchError::NoAnswer);
                 }
-                PlacementReply::Busy => {
+                PlacementReply::Busy(_) => {
                     times_busy += 1;
                     // The first answer may be that of the only busy worker.
                     if times_busy > 1 {
@@ -182,131 +256,32 @@ impl PendingCall {
             match event {
                 None => return PlacementReply::Closed,
                 Some(InboxEvent::Undeliverable(number)) if number == asked => {
-                    return PlacementReply::NoWorker;
+                    return PlacementReply::NoWorker(number);
                 }
-                Some(InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
+                Some(InboxEvent::Message(
+                    replied,
+                    WorkerMessage::Accepted { offer, worker },
+                    _,
+                )) => {
                     let Ok(worker) = NodeName::new(worker) else { continue };
-                    return PlacementReply::Offer(WorkerOffer { number: offer, worker });
+                    let started = self.unconfirmed.filter(|number| *number == replied);
+                    return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }
-                Some(InboxEvent::Message(_, WorkerMessage::Busy {}, _)) => {
-                    return PlacementReply::Busy;
+                Some(InboxEvent::Message(replied, WorkerMessage::Busy {}, _)) => {
+                    return PlacementReply::Busy(replied);
                 }
                 Some(_) => {}
             }
         }
     }
 
-    /// Confirms an offer and waits for its end.
-    async fn confirm(
-        &mut self,
-        offer: &WorkerOffer,
-        call: &RemoteCall<'_>,
-    ) -> Result<OfferEnd, DispatchError> {
-        let timing = self.dispatcher.options.timing;
-        let start = GatewayMessage::Start {
-            offer: offer.number,
-            remaining_ms: remaining_ms(call.deadline),
-        };
-        let Ok(started) = self.tell(offer, &start).await else { return Ok(OfferEnd::WorkerLost) };
-        let mut parts = ResultParts::default();
-        let mut questions = AskedQuestions::new(call.asker);
-        let mut asks = 0;
-        loop {
-            let wait = if asks == 0 { timing.silence_max } else { timing.ask_wait };
-            let event = tokio::select! {
-                biased;
-                event = tokio::time::timeout(wait, self.next()) => event,
-                Some((number, answer)) = questions.answered() => {
-                    self.answer(offer, number, &answer).await;
-                    continue;
-                }
-            };
-            let Ok(event) = event else {
-                if asks >= timing.asks_max {
-                    return Ok(OfferEnd::WorkerLost);
-                }
-                asks += 1;
-                // A bus that is not connected at the moment counts as an unanswered question.
-                let _ = self.tell(offer, &GatewayMessage::Ask { offer: offer.number }).await;
-                continue;
-            };
-            let message = match event {
-                None => return Ok(OfferEnd::WorkerLost),
-                // The worker has ended before it received the confirmation.
-                Some(InboxEvent::Undeliverable(number)) if number == started => {
-                    return Ok(OfferEnd::NotStarted);
-                }
-                Some(InboxEvent::Undeliverable(_)) => continue,
-                Some(InboxEvent::Message(
-                    _,
-                    WorkerMessage::Accepted { offer: other, worker },
-                    _,
-                )) => {
-                    self.decline_other(offer, other, worker).await;
-                    continue;
-                }
-                // Workers number their offers independently. A late reply to an earlier message may
-                // be that of another worker about its offer of the same number.
-                Some(InboxEvent::Message(replied, ..)) if replied < started => continue,
-                Some(InboxEvent::Message(_, message, body)) => (message, body),
-            };
-            match message {
-                (message, _) if message.offer() != Some(offer.number) => {}
-                (WorkerMessage::Result { part, parts: count, bytes, .. }, body) => {
-                    let added = parts.add((part, count), bytes, body);
-                    if let Some(result) = added.map_err(DispatchError::InvalidResult)? {
-                        self.acknowledge(offer).await;
-                        return Ok(OfferEnd::Result(result));
-                    }
-                    asks = 0;
-                }
-                (WorkerMessage::Question { question, .. }, body) => {
-                    asks = 0;
-                    if let Some(answer) = questions.receive(question, &body) {
-                        self.answer(offer, question, &answer).await;
-                    }
-                }
-                (WorkerMessage::NotStarted { .. }, _) => return Ok(OfferEnd::NotStarted),
-                (WorkerMessage::Unknown { .. }, _) => return Ok(OfferEnd::WorkerLost),
-                (message, _) => {
-                    asks = 0;
-                    (call.reports)(message);
-                }
-            }
-        }
-    }
-
-    async fn tell(
+    pub(super) async fn tell(
         &mut self,
         offer: &WorkerOffer,
         message: &GatewayMessage,
     ) -> Result<u32, BusError> {
         let subject = self.dispatcher.subjects.worker(&offer.worker);
         self.publish(&subject, message, b"").await
-    }
-
-    /// Gives back a second offer, which would otherwise occupy a permit until it expires.
-    async fn decline_other(&self, offer: &WorkerOffer, number: u64, worker: String) {
-        let Ok(worker) = NodeName::new(worker) else { return };
-        if (number, &worker) == (offer.number, &offer.worker) {
-            return;
-        }
-        let subject = self.dispatcher.subjects.worker(&worker);
-        let cancel = GatewayMessage::Cancel { offer: number };
-        let _ = self.dispatcher.publish(&subject, None, &cancel, b"").await;
-    }
-
-    /// Sends the answer to a question. If it is lost, the worker asks again.
-    async fn answer(&self, offer: &WorkerOffer, question: u32, answer: &[u8]) {
-        let subject = self.dispatcher.subjects.worker(&offer.worker);
-        let message = GatewayMessage::Answer { offer: offer.number, question };
-        let _ = self.dispatcher.publish(&subject, None, &message, answer).await;
-    }
-
-    async fn acknowledge(&self, offer: &WorkerOffer) {
-        let subject = self.dispatcher.subjects.worker(&offer.worker);
-        let message = GatewayMessage::Received { offer: offer.number };
-        let _ = self.dispatcher.publish(&subject, None, &message, b"").await;
     }
 
     /// Returns the pause after a number of busy workers: doubled each time, and different for each
@@ -324,11 +299,17 @@ impl Drop for PendingCall {
     fn drop(&mut self) {
         self.dispatcher.inbox.close(self.number);
         let Some(offer) = self.offer.take() else { return };
+        let shared = self.shared.take();
+        // A call that other gateways can continue ends only if its caller gives up.
+        if shared.is_some() && !self.cancellation.is_cancelled() {
+            return;
+        }
         let dispatcher = Arc::clone(&self.dispatcher);
         self.dispatcher.bus.spawn(Box::pin(async move {
-            let subject = dispatcher.subjects.worker(&offer.worker);
-            let cancel = GatewayMessage::Cancel { offer: offer.number };
-            let _ = dispatcher.publish(&subject, None, &cancel, b"").await;
+            dispatcher.cancel(&offer.worker, offer.number).await;
+            if let Some(shared) = shared {
+                shared.end(&result::canceled()).await;
+            }
         }));
     }
 }

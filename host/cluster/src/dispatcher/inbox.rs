@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use crate::bus::{BusMessage, Subscription};
+use crate::bus::{Bus, BusMessage, Subscription};
 use crate::frame;
-use crate::message::WorkerMessage;
-use crate::subject::Subjects;
+use crate::message::{GatewayMessage, WorkerMessage};
+use crate::subject::{NodeName, Subjects};
 
 /// Maximum number of messages that wait for one call. A call that receives more loses some: it asks
 /// for a lost result again.
@@ -45,10 +45,10 @@ impl Inbox {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned()
     }
 
-    /// Passes a reply on. Replies to calls that have ended are dropped before they are read.
-    fn deliver(&self, subjects: &Subjects, message: &BusMessage) {
-        let Some((call, number)) = subjects.parse_inbox(&message.subject) else { return };
-        let Some(sender) = self.sender(call) else { return };
+    /// Passes a reply on. Returns an offer for a call that has ended.
+    fn deliver(&self, subjects: &Subjects, message: &BusMessage) -> Option<UnusedOffer> {
+        let (call, number) = subjects.parse_inbox(&message.subject)?;
+        let sender = self.sender(call);
         let event = if message.is_undeliverable {
             InboxEvent::Undeliverable(number)
         } else {
@@ -56,24 +56,43 @@ impl Inbox {
                 Ok((header, body)) => InboxEvent::Message(number, header, body),
                 Err(error) => {
                     tracing::warn!(%error, "a worker sent an invalid message");
-                    return;
+                    return None;
                 }
             }
         };
-        if sender.try_send(event).is_err() {
-            tracing::debug!("a call receives messages faster than it reads them");
+        match (sender, event) {
+            (Some(sender), event) => {
+                if sender.try_send(event).is_err() {
+                    tracing::debug!("a call receives messages faster than it reads them");
+                }
+                None
+            }
+            (None, InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
+                Some(UnusedOffer { worker: NodeName::new(worker).ok()?, offer })
+            }
+            (None, _) => None,
         }
     }
 }
 
+/// Offer for a call that has ended. It occupies a permit of the worker, which may even run it.
+struct UnusedOffer {
+    worker: NodeName,
+    offer: u64,
+}
+
 /// Receives replies until the bus ends. Then all calls end as well.
 pub(super) async fn receive(
+    bus: Arc<dyn Bus>,
     mut replies: Box<dyn Subscription>,
     subjects: Subjects,
     inbox: Arc<Inbox>,
 ) {
     while let Some(message) = replies.next().await {
-        inbox.deliver(&subjects, &message);
+        if let Some(UnusedOffer { worker, offer }) = inbox.deliver(&subjects, &message) {
+            let cancel = frame::encode(&GatewayMessage::Cancel { offer }, b"");
+            let _ = bus.publish(&subjects.worker(&worker), None, cancel).await;
+        }
     }
     inbox.calls.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }

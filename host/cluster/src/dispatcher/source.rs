@@ -12,7 +12,7 @@ use cofferdam_tool::{
 };
 
 use super::Dispatcher;
-use super::call::RemoteCall;
+use super::call::{CallClient, Handovers, RemoteCall};
 use crate::catalog::{SourceEntry, ToolEntry};
 use crate::keyed::KeyedCall;
 use crate::message::{CallHeader, WorkerMessage, log_level};
@@ -45,12 +45,25 @@ impl RemoteSource {
         self.entry.tools.iter().find(|tool| tool.name() == name)
     }
 
+    /// Returns the requests to let other gateways continue a call, if they could.
+    fn handovers(&self, call: &ToolCall<'_>, context: &CallContext) -> Option<Handovers> {
+        if !self.dispatcher.options.results.is_shared() {
+            return None;
+        }
+        Some(Handovers {
+            requests: context.handover.as_ref()?.requests()?,
+            session: context.session.clone().unwrap_or_default(),
+            tool: call.tool.name.clone(),
+        })
+    }
+
     async fn call(
         &self,
         call: &ToolCall<'_>,
         context: &CallContext,
     ) -> Result<Completion, DispatchError> {
         let annotations = call.tool.annotations;
+        let is_read_only = annotations.read_only == Some(true);
         let arguments = call.arguments.to_json();
         let reports = |message| report(message, context);
         let names = (self.name(), call.tool.name.as_str());
@@ -60,22 +73,24 @@ impl RemoteSource {
             header: CallHeader::new(call.tool.name.clone(), context),
             arguments: arguments.as_bytes(),
             deadline: context.deadline,
-            is_repeatable: annotations.read_only == Some(true)
-                || annotations.idempotent == Some(true)
-                || keyed.is_some(),
-            reports: &reports,
-            asker: context.asker.as_ref(),
+            is_repeatable: is_read_only || annotations.idempotent == Some(true) || keyed.is_some(),
+            is_read_only,
+            client: CallClient { reports: &reports, asker: context.asker.as_ref(), handover: None },
         };
-        let mut pending = self.dispatcher.pending();
+        let mut pending = self.dispatcher.pending(context.cancellation.clone());
         let result = match keyed {
             Some(keyed) => Box::pin(pending.run_keyed(keyed, &remote)).await?,
-            None => pending.run(&remote).await?,
+            None => {
+                pending.handovers = self.handovers(call, context);
+                pending.run(&remote).await?
+            }
         };
         result::decode(&result, context).map_err(DispatchError::InvalidResult)
     }
 }
 
-fn report(message: WorkerMessage, context: &CallContext) {
+/// Passes a progress report or log message on.
+pub(super) fn report(message: WorkerMessage, context: &CallContext) {
     match message {
         WorkerMessage::Progress { done, total, message, .. } => {
             if let Some(sink) = &context.progress {
@@ -136,10 +151,22 @@ impl ToolSource for RemoteSource {
             () = context.cancelled() => return Completion::ended(Outcome::Cancelled, context),
             ended = self.call(&call, context) => ended,
         };
-        let mut completion = ended.unwrap_or_else(|error| {
-            Completion::ended(Outcome::Error(error.into_tool_error()), context)
-        });
-        completion.record.tool = Some(call.tool.name.clone());
-        completion
+        completion(ended, &call.tool.name, context)
     }
+}
+
+/// Returns the end of a call of a tool.
+pub(super) fn completion(
+    ended: Result<Completion, DispatchError>,
+    tool: &ToolName,
+    context: &CallContext,
+) -> Completion {
+    if let (Err(DispatchError::Moved), Some(handover)) = (&ended, &context.handover) {
+        handover.set_moved();
+    }
+    let mut completion = ended.unwrap_or_else(|error| {
+        Completion::ended(Outcome::Error(error.into_tool_error()), context)
+    });
+    completion.record.tool = Some(tool.clone());
+    completion
 }

@@ -74,6 +74,17 @@ impl EntryHeader {
     }
 }
 
+/// Returns the name of the entry of a task: a digest of the caller and the task's id. It differs
+/// from the names of all keys.
+pub(crate) fn task_entry(caller: &str, id: &str) -> String {
+    digest(&["task", caller, id])
+}
+
+/// Returns the name of the entry of a value that gateways share.
+pub(crate) fn value_entry(name: &str) -> String {
+    digest(&["value", "", "", name])
+}
+
 /// Returns the digest of a list of strings.
 fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();

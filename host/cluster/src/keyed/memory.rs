@@ -93,6 +93,10 @@ impl KeyedResults for MemoryResults {
     fn value_bytes_max(&self) -> usize {
         VALUE_BYTES_MAX
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 fn entry_bytes(value: &Bytes) -> usize {

@@ -117,6 +117,10 @@ impl KeyedResults for NatsResults {
     fn value_bytes_max(&self) -> usize {
         self.value_bytes_max
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }
 
 async fn open_or_create(bus: &NatsBus, name: &str) -> Result<Store, NatsError> {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::WorkerState;
 use super::questions::{GatewayAsker, OpenQuestions};
-use super::table::{OpenOffer, StartedCall};
+use super::table::{ActiveCall, OpenOffer};
 use crate::message::WorkerMessage;
 use crate::result;
 
@@ -30,24 +30,23 @@ pub(super) enum CallReport {
     Question(u32),
 }
 
-/// Runs a confirmed call and sends its result to `reply`.
+/// Runs a confirmed call and sends its result to the gateway that it belongs to.
 pub(super) async fn run(
     state: &WorkerState,
     offer: u64,
-    started: StartedCall,
+    (open, running): (Box<OpenOffer>, Arc<ActiveCall>),
     remaining: Duration,
-    reply: &str,
 ) {
-    let StartedCall { open, cancellation, questions, unheard } = started;
     let OpenOffer { call, arguments, permits } = *open;
+    let questions = &running.questions;
     let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
     let asker = call.questions().map(|kinds| {
-        let (questions, reports) = (Arc::clone(&questions), sender.clone());
+        let (questions, reports) = (Arc::clone(questions), sender.clone());
         Arc::new(GatewayAsker { kinds, questions, reports }) as Arc<dyn Asker>
     });
     let sink = Arc::new(Reports { offer, sender });
     let context = CallContext {
-        cancellation,
+        cancellation: running.cancellation.clone(),
         asker,
         progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
         log: Some(sink as Arc<dyn LogSink>),
@@ -66,21 +65,22 @@ pub(super) async fn run(
             _ = alive.tick() => None,
         };
         match report {
-            Some(CallReport::Message(message)) => state.send(reply, &message, b"").await,
+            Some(CallReport::Message(message)) => {
+                state.send(&running.inbox(), &message, b"").await;
+            }
             Some(CallReport::Question(number)) => {
-                send_question(state, (offer, number), &questions, reply).await;
+                send_question(state, (offer, number), questions, &running.inbox()).await;
             }
             None => {
-                if !unheard.swap(false, Ordering::Relaxed) {
+                if !running.unheard.swap(false, Ordering::Relaxed) {
                     last_heard = Instant::now();
-                } else if last_heard.elapsed() >= state.options.timing.unheard_max {
+                } else if last_heard.elapsed() >= unheard_max(state, &running) {
                     tracing::warn!(tool = %call.tool, "a call is canceled: its gateway is lost");
                     state.calls.cancel(offer);
                 }
-                state.send_alive(reply, offer).await;
-                for number in questions.numbers() {
-                    send_question(state, (offer, number), &questions, reply).await;
-                }
+                let inbox = running.inbox();
+                state.send_alive(&inbox, offer).await;
+                state.send_questions(offer, questions, &inbox).await;
             }
         }
     };
@@ -93,16 +93,22 @@ pub(super) async fn run(
     // Progress of the last moment comes before the result.
     while let Ok(report) = reports.try_recv() {
         if let CallReport::Message(message) = report {
-            state.send(reply, &message, b"").await;
+            state.send(&running.inbox(), &message, b"").await;
         }
     }
     if state.calls.end(offer, &result) {
-        state.send_result(offer, &result, reply).await;
+        state.send_result(offer, &result, &running.inbox()).await;
     }
 }
 
+/// Returns the time that a call runs without a gateway that receives its signs of life.
+fn unheard_max(state: &WorkerState, call: &ActiveCall) -> Duration {
+    let timing = &state.options.timing;
+    if call.is_shared() { timing.unattended_max } else { timing.unheard_max }
+}
+
 /// Sends a question, unless it has an answer.
-async fn send_question(
+pub(super) async fn send_question(
     state: &WorkerState,
     (offer, question): (u64, u32),
     questions: &OpenQuestions,

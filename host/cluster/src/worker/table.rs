@@ -3,7 +3,7 @@
 //! An offer changes only in this order: open, running, ended; or open, withdrawn. Nothing leads
 //! back, and nothing but an open offer can start, so that each offer starts at most once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,17 +30,56 @@ pub(super) struct OpenOffer {
     pub(super) permits: (OwnedSemaphorePermit, CallerPermit),
 }
 
-/// A call that starts.
-pub(super) struct StartedCall {
-    pub(super) open: Box<OpenOffer>,
+/// A running call, which gateways can reach.
+pub(super) struct ActiveCall {
     pub(super) cancellation: CancellationToken,
     pub(super) questions: Arc<OpenQuestions>,
     /// True if no gateway received the last sign of life.
-    pub(super) unheard: Arc<AtomicBool>,
+    pub(super) unheard: AtomicBool,
+    owner: Mutex<CallOwner>,
+}
+
+/// Gateway that a call belongs to.
+struct CallOwner {
+    /// Subject for everything that the call sends.
+    inbox: String,
+    /// Revision with which the gateway has taken the call over; 0 if no other gateway can.
+    revision: u64,
+}
+
+impl ActiveCall {
+    fn new(inbox: String) -> Self {
+        Self {
+            cancellation: CancellationToken::new(),
+            questions: Arc::default(),
+            unheard: AtomicBool::new(false),
+            owner: Mutex::new(CallOwner { inbox, revision: 0 }),
+        }
+    }
+
+    fn owner(&self) -> MutexGuard<'_, CallOwner> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the subject for everything that the call sends.
+    pub(super) fn inbox(&self) -> String {
+        self.owner().inbox.clone()
+    }
+
+    /// Returns whether other gateways can take the call over.
+    pub(super) fn is_shared(&self) -> bool {
+        self.owner().revision > 0
+    }
+}
+
+/// Returns whether two inboxes are those of one call at one gateway.
+fn are_of_one_call(inbox: &str, other: &str) -> bool {
+    let call = |inbox: &'_ str| inbox.rsplit_once('.').map(|(call, _)| call.to_owned());
+    call(inbox) == call(other)
 }
 
 /// State of an offer, for a gateway.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum OfferStatus {
     /// It was withdrawn, and its call will never run.
     NotStarted,
@@ -48,25 +87,42 @@ pub(super) enum OfferStatus {
     Running,
     /// Its call has ended with this result.
     Ended(Bytes),
+    /// Its call belongs to another gateway.
+    Moved,
     /// It is not remembered.
+    #[default]
     Unknown,
+}
+
+/// Answer to a gateway that takes a call over.
+#[derive(Default)]
+pub(super) struct Attachment {
+    pub(super) status: OfferStatus,
+    /// Inbox of the gateway that had the call, if it is another one.
+    pub(super) previous: Option<String>,
+    /// Questions of the call, if the gateway has it now.
+    pub(super) questions: Option<Arc<OpenQuestions>>,
 }
 
 enum OfferState {
     Open(Box<OpenOffer>),
     Withdrawn,
     Running {
-        cancellation: CancellationToken,
-        questions: Arc<OpenQuestions>,
-        unheard: Arc<AtomicBool>,
+        call: Arc<ActiveCall>,
         is_abandoned: bool,
     },
-    Ended(Bytes),
+    Ended {
+        result: Bytes,
+        /// Time at which the result is forgotten.
+        until: Instant,
+    },
 }
 
 /// Offers by number.
 pub(super) struct CallTable {
     retention: Duration,
+    /// Retention of calls that other gateways can take over.
+    shared_retention: Duration,
     state: Mutex<TableState>,
 }
 
@@ -76,20 +132,20 @@ struct TableState {
     next: u64,
     /// Offers in the order in which they were opened, until they are old.
     opened: VecDeque<(Instant, u64)>,
-    /// Offers that can be forgotten, in the order in which they ended.
-    ended: VecDeque<(Instant, u64)>,
+    /// Offers that can be forgotten, by the time at which they are.
+    ended: BTreeSet<(Instant, u64)>,
     ended_bytes: usize,
 }
 
 impl CallTable {
-    pub(super) fn new(retention: Duration) -> Self {
-        Self { retention, state: Mutex::default() }
+    pub(super) fn new(retention: Duration, shared_retention: Duration) -> Self {
+        Self { retention, shared_retention, state: Mutex::default() }
     }
 
     /// Adds an offer and returns its number.
     pub(super) fn open(&self, offer: OpenOffer) -> u64 {
         let mut state = self.lock();
-        state.forget_old(self.retention);
+        state.forget_old();
         let number = state.next;
         state.next += 1;
         state.offers.insert(number, OfferState::Open(Box::new(offer)));
@@ -97,28 +153,47 @@ impl CallTable {
         number
     }
 
-    /// Takes the call of an open offer.
+    /// Takes the call of an open offer, which reports to `inbox` from now on.
     ///
     /// # Errors
     /// The state of an offer that is not open.
-    pub(super) fn start(&self, number: u64) -> Result<StartedCall, OfferStatus> {
+    pub(super) fn start(
+        &self,
+        number: u64,
+        inbox: &str,
+    ) -> Result<(Box<OpenOffer>, Arc<ActiveCall>), OfferStatus> {
         let mut state = self.lock();
         let Some(offer) = state.offers.get_mut(&number) else { return Err(OfferStatus::Unknown) };
-        let (cancellation, questions) = (CancellationToken::new(), Arc::<OpenQuestions>::default());
-        let unheard = Arc::<AtomicBool>::default();
-        let running = OfferState::Running {
-            cancellation: cancellation.clone(),
-            questions: Arc::clone(&questions),
-            unheard: Arc::clone(&unheard),
-            is_abandoned: false,
-        };
+        let call = Arc::new(ActiveCall::new(inbox.to_owned()));
+        let running = OfferState::Running { call: Arc::clone(&call), is_abandoned: false };
         match std::mem::replace(offer, running) {
-            OfferState::Open(open) => Ok(StartedCall { open, cancellation, questions, unheard }),
+            OfferState::Open(open) => Ok((open, call)),
             other => {
                 *offer = other;
-                Err(offer.status())
+                Err(offer.status(inbox))
             }
         }
+    }
+
+    /// Lets the gateway of `inbox` have a call, unless one with a higher revision has it. An offer
+    /// that is open is withdrawn, as by [`ask`](Self::ask).
+    pub(super) fn attach(&self, number: u64, revision: u64, inbox: &str) -> Attachment {
+        let mut state = self.lock();
+        state.withdraw(number, self.retention);
+        let mut attachment = Attachment::default();
+        let Some(offer) = state.offers.get(&number) else { return attachment };
+        if let OfferState::Running { call, .. } = offer {
+            let mut owner = call.owner();
+            if revision > owner.revision {
+                owner.revision = revision;
+                let previous = std::mem::replace(&mut owner.inbox, inbox.to_owned());
+                attachment.previous =
+                    Some(previous).filter(|previous| !are_of_one_call(previous, inbox));
+                attachment.questions = Some(Arc::clone(&call.questions));
+            }
+        }
+        attachment.status = offer.status(inbox);
+        attachment
     }
 
     /// Withdraws the open offers that are older than `offer_life`.
@@ -129,47 +204,46 @@ impl CallTable {
                 break;
             }
             state.opened.pop_front();
-            state.withdraw(number);
+            state.withdraw(number, self.retention);
         }
     }
 
-    /// Returns the state of an offer. One that is open is withdrawn, so that the answer stays true.
-    pub(super) fn ask(&self, number: u64) -> OfferStatus {
+    /// Returns the state of an offer for the gateway of `inbox`. One that is open is withdrawn, so
+    /// that the answer stays true.
+    pub(super) fn ask(&self, number: u64, inbox: &str) -> OfferStatus {
         let mut state = self.lock();
-        state.withdraw(number);
-        state.offers.get(&number).map_or(OfferStatus::Unknown, OfferState::status)
+        state.withdraw(number, self.retention);
+        state.offers.get(&number).map_or(OfferStatus::Unknown, |offer| offer.status(inbox))
     }
 
     /// Withdraws an open offer, or stops a running call, whose result is then not remembered.
     pub(super) fn cancel(&self, number: u64) {
         let mut state = self.lock();
-        state.withdraw(number);
-        if let Some(OfferState::Running { cancellation, is_abandoned, .. }) =
-            state.offers.get_mut(&number)
-        {
+        state.withdraw(number, self.retention);
+        if let Some(OfferState::Running { call, is_abandoned }) = state.offers.get_mut(&number) {
             *is_abandoned = true;
-            cancellation.cancel();
+            call.cancellation.cancel();
         }
     }
 
     /// Notes that no gateway received the last sign of life of a running call.
     pub(super) fn unheard(&self, number: u64) {
-        if let Some(OfferState::Running { unheard, .. }) = self.lock().offers.get(&number) {
-            unheard.store(true, Ordering::Relaxed);
+        if let Some(OfferState::Running { call, .. }) = self.lock().offers.get(&number) {
+            call.unheard.store(true, Ordering::Relaxed);
         }
     }
 
     /// Passes the answer to a question of a running call on.
     pub(super) fn answer(&self, number: u64, question: u32, answer: Bytes) {
-        if let Some(OfferState::Running { questions, .. }) = self.lock().offers.get(&number) {
-            questions.answer(question, answer);
+        if let Some(OfferState::Running { call, .. }) = self.lock().offers.get(&number) {
+            call.questions.answer(question, answer);
         }
     }
 
     pub(super) fn cancel_all(&self) {
         for offer in self.lock().offers.values() {
-            if let OfferState::Running { cancellation, .. } = offer {
-                cancellation.cancel();
+            if let OfferState::Running { call, .. } = offer {
+                call.cancellation.cancel();
             }
         }
     }
@@ -178,26 +252,30 @@ impl CallTable {
     /// waits for it.
     pub(super) fn end(&self, number: u64, result: &Bytes) -> bool {
         let mut state = self.lock();
-        let is_awaited = matches!(
-            state.offers.get(&number),
-            Some(OfferState::Running { is_abandoned: false, .. })
-        );
-        if is_awaited {
-            state.offers.insert(number, OfferState::Ended(result.clone()));
-            state.ended_bytes = state.ended_bytes.saturating_add(result.len());
-            state.ended.push_back((Instant::now(), number));
-            state.forget_old(self.retention);
-        } else {
-            state.offers.remove(&number);
-        }
-        is_awaited
+        let retention = match state.offers.get(&number) {
+            Some(OfferState::Running { call, is_abandoned: false }) => match call.is_shared() {
+                true => self.shared_retention,
+                false => self.retention,
+            },
+            _ => {
+                state.offers.remove(&number);
+                return false;
+            }
+        };
+        let until = Instant::now() + retention;
+        state.offers.insert(number, OfferState::Ended { result: result.clone(), until });
+        state.ended_bytes = state.ended_bytes.saturating_add(result.len());
+        state.ended.insert((until, number));
+        state.forget_old();
+        true
     }
 
     /// Forgets a result that was received.
     pub(super) fn forget(&self, number: u64) {
         let mut state = self.lock();
-        if matches!(state.offers.get(&number), Some(OfferState::Ended(_))) {
-            state.remove(number);
+        if let Some(OfferState::Ended { until, .. }) = state.offers.get(&number) {
+            let ended = (*until, number);
+            state.remove(ended);
         }
     }
 
@@ -214,38 +292,42 @@ impl CallTable {
 }
 
 impl TableState {
-    fn withdraw(&mut self, number: u64) {
+    fn withdraw(&mut self, number: u64, retention: Duration) {
         if let Some(offer @ OfferState::Open(_)) = self.offers.get_mut(&number) {
             *offer = OfferState::Withdrawn;
-            self.ended.push_back((Instant::now(), number));
+            self.ended.insert((Instant::now() + retention, number));
         }
     }
 
-    fn remove(&mut self, number: u64) {
-        if let Some(OfferState::Ended(result)) = self.offers.remove(&number) {
+    fn remove(&mut self, ended: (Instant, u64)) {
+        self.ended.remove(&ended);
+        if let Some(OfferState::Ended { result, .. }) = self.offers.remove(&ended.1) {
             self.ended_bytes = self.ended_bytes.saturating_sub(result.len());
         }
     }
 
-    /// Forgets what has ended long ago, and the oldest of too much.
-    fn forget_old(&mut self, retention: Duration) {
-        while let Some((ended, number)) = self.ended.front().copied() {
+    /// Forgets what has ended long ago. Of too much, it forgets what would be forgotten first.
+    fn forget_old(&mut self) {
+        while let Some((until, number)) = self.ended.first().copied() {
             let is_full = self.ended.len() > ENDED_MAX || self.ended_bytes > ENDED_BYTES_MAX;
-            if !is_full && ended.elapsed() < retention {
+            if !is_full && Instant::now() < until {
                 break;
             }
-            self.ended.pop_front();
-            self.remove(number);
+            self.remove((until, number));
         }
     }
 }
 
 impl OfferState {
-    fn status(&self) -> OfferStatus {
+    /// Returns the state for the gateway of `inbox`.
+    fn status(&self, inbox: &str) -> OfferStatus {
         match self {
             Self::Withdrawn | Self::Open(_) => OfferStatus::NotStarted,
+            Self::Running { call, .. } if !are_of_one_call(&call.owner().inbox, inbox) => {
+                OfferStatus::Moved
+            }
             Self::Running { .. } => OfferStatus::Running,
-            Self::Ended(result) => OfferStatus::Ended(result.clone()),
+            Self::Ended { result, .. } => OfferStatus::Ended(result.clone()),
         }
     }
 }

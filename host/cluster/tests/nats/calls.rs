@@ -191,3 +191,33 @@ async fn calls_wait_for_busy_workers_and_move_to_others() {
     assert!(ids.iter().all(|id| Starts::at(&path).of(id) == 1));
     assert_eq!(second.calls(), 0);
 }
+
+/// Returns the types of the messages to workers while a tool is called.
+async fn messages_of(server: &Server, toolset: &Toolset, tool: &str) -> Vec<String> {
+    let bus = server.bus().await;
+    let mut all = bus.subscribe("cofferdam.>", None).await.unwrap();
+    assert_eq!(call(toolset, tool, json!({}), tool).await.word(), "ok");
+    let mut types = Vec::new();
+    // The last message acknowledges the result.
+    while types.last().is_none_or(|last| last != "received") {
+        let message = all.next().await.unwrap();
+        if message.subject.contains(".in.") {
+            continue;
+        }
+        let header = message.payload.split(|byte| *byte == b'\n').next().unwrap();
+        let header: Value = serde_json::from_slice(header).unwrap();
+        types.push(header["type"].as_str().unwrap().to_owned());
+    }
+    types
+}
+
+#[tokio::test]
+async fn a_read_only_call_needs_no_confirmation() {
+    let Some(server) = Server::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let _worker = worker(&server, &folder.path().join("starts"), 8).await;
+    let toolset = server.gateway().await.toolset;
+    let write = messages_of(&server, &toolset, "write").await;
+    assert_eq!(write, ["call", "start", "received"]);
+    assert_eq!(messages_of(&server, &toolset, "read").await, ["call", "received"]);
+}

@@ -22,6 +22,8 @@ pub(crate) struct Call {
     pub(crate) tool: Tool,
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) key: Option<Key>,
+    /// True if the call may become a task, which other gateways continue.
+    pub(crate) is_task: bool,
 }
 
 /// Idempotency key of a call.
@@ -62,6 +64,9 @@ pub(crate) struct History {
     starts: BTreeMap<String, Vec<u64>>,
     ends: BTreeMap<String, Vec<(u64, End)>>,
     killed_gateways: BTreeSet<u64>,
+    gateways: u64,
+    /// Calls that became tasks.
+    tasks: BTreeSet<String>,
     /// Runs that have asked their question, once for each time.
     asked: BTreeMap<String, Vec<u64>>,
     /// Runs, and the runs that their answers are for.
@@ -72,9 +77,11 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(faults: Faults) -> Self {
+    pub(crate) fn new(faults: Faults, gateways: u64) -> Self {
         Self {
             faults,
+            gateways,
+            tasks: BTreeSet::new(),
             calls: BTreeMap::new(),
             starts: BTreeMap::new(),
             ends: BTreeMap::new(),
@@ -133,6 +140,23 @@ impl History {
         self.ends.entry(id.to_owned()).or_default().push((now, end));
     }
 
+    /// Notes that a call has become a task.
+    pub(crate) fn shared(&mut self, id: &str) {
+        self.note(format_args!("{id} is a task"));
+        self.tasks.insert(id.to_owned());
+    }
+
+    /// Returns the number of tasks whose first gateway was killed and that ended nevertheless.
+    pub(crate) fn survivors(&self) -> usize {
+        let of_killed = |id: &&String| self.killed_gateways.contains(&self.calls[*id].gateway);
+        self.tasks.iter().filter(of_killed).filter(|id| self.ends.contains_key(*id)).count()
+    }
+
+    /// Returns the number of tasks.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
     pub(crate) fn gateway_killed(&mut self, gateway: u64) {
         self.killed_gateways.insert(gateway);
     }
@@ -181,7 +205,8 @@ impl History {
                     broken
                         .push(format!("{id}: asked for run {run}, which is that of another call"));
                 }
-                if !seen.insert(run) {
+                // A gateway that takes a task over asks again.
+                if !seen.insert(run) && !self.tasks.contains(id) {
                     broken.push(format!("{id}: run {run} has asked its client again"));
                 }
             }
@@ -225,7 +250,9 @@ impl History {
         let starts = self.starts_of(id);
         let starts_max = match call.tool {
             Tool::Write if call.key.is_none() => 1,
-            _ => 2,
+            Tool::Write => 2,
+            // Without a confirmation, with one, and after the worker was lost; messages may double.
+            Tool::Read => 4,
         };
         let runs: Vec<u64> =
             self.same(call).flat_map(|other| self.starts_of(&other.id())).copied().collect();
@@ -238,7 +265,10 @@ impl History {
             broken.push(format!("started {count} times, at most {starts_max} is allowed"));
         }
         let ends = self.ends.get(id).map(Vec::as_slice).unwrap_or_default();
-        let may_have_no_end = self.killed_gateways.contains(&call.gateway);
+        let may_have_no_end = match self.tasks.contains(id) {
+            true => self.killed_gateways.len() as u64 == self.gateways,
+            false => self.killed_gateways.contains(&call.gateway),
+        };
         if ends.len() != 1 && !(may_have_no_end && ends.is_empty()) {
             broken.push(format!("{} ends, 1 is expected", ends.len()));
         }

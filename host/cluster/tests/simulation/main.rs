@@ -21,6 +21,7 @@ mod network;
 mod results;
 mod scale;
 mod scenario;
+mod task;
 
 use std::ops::Range;
 
@@ -43,6 +44,7 @@ fn seeds() -> Range<u64> {
 fn each_history_keeps_the_promises() {
     let (mut calls, mut unknown, mut restarted) = (0, 0, 0);
     let (mut repeated, mut conflicts, mut answers) = (0, 0, 0);
+    let (mut tasks, mut survivors) = (0, 0);
     for seed in seeds() {
         let history = run(seed);
         let violations = history.violations();
@@ -59,6 +61,8 @@ fn each_history_keeps_the_promises() {
         repeated += history.repeated();
         conflicts += history.ended(&End::Conflict);
         answers += history.answers();
+        tasks += history.tasks();
+        survivors += history.survivors();
     }
     if seeds() == (0..SEEDS_BY_DEFAULT) {
         // Otherwise the faults are too rare to test anything.
@@ -67,10 +71,12 @@ fn each_history_keeps_the_promises() {
             repeated > 100 && conflicts > 20 && answers > 200,
             "{repeated} {conflicts} {answers}"
         );
+        assert!(tasks > 200 && survivors > 5, "{tasks} {survivors}");
     }
     println!(
         "{calls} calls, {unknown} with an unknown outcome, {restarted} started again, {repeated} \
-         with a stored result, {conflicts} conflicts, {answers} answers"
+         with a stored result, {conflicts} conflicts, {answers} answers, {tasks} tasks, of which \
+         {survivors} survived their gateway"
     );
 }
 
@@ -83,8 +89,15 @@ fn a_seed_gives_the_same_history_each_time() {
 
 #[test]
 fn the_checker_finds_what_is_broken() {
-    let mut history = History::new(Faults::of(3));
-    let call = |number, tool| Call { gateway: 0, number, tool, deadline_ms: None, key: None };
+    let mut history = History::new(Faults::of(3), 2);
+    let call = |number, tool| Call {
+        gateway: 0,
+        number,
+        tool,
+        deadline_ms: None,
+        key: None,
+        is_task: false,
+    };
     for (number, tool) in [(1, Tool::Write), (2, Tool::Read), (3, Tool::Write), (4, Tool::Write)] {
         history.called(call(number, tool));
     }

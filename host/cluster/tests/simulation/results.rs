@@ -65,4 +65,8 @@ impl KeyedResults for SimulatedResults {
     fn value_bytes_max(&self) -> usize {
         self.stored.value_bytes_max()
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }

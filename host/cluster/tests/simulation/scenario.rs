@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::history::{Call, End, History, Key, Tool};
 use super::network::{Network, Random};
 use super::results::SimulatedResults;
+use super::task::{Gateways, TaskClient};
 
 const GATEWAYS: u64 = 2;
 const WORKERS: u64 = 3;
@@ -36,37 +37,50 @@ pub(crate) struct Faults {
     pub(crate) late: u64,
     pub(crate) late_max: Duration,
     kills: u64,
+    gateway_kills: u64,
     pauses: u64,
     drains: u64,
 }
 
 impl Faults {
-    /// Returns the faults of a seed. Of six seeds, one has none and one only drains workers.
+    /// Returns the faults of a seed. Of seven seeds, one has none, one only drains workers, and one
+    /// only kills a gateway.
     pub(crate) fn of(seed: u64) -> Self {
         let none = Self { late_max: Duration::from_millis(1), ..Self::default() };
         let late_max = Duration::from_secs(5);
-        match seed % 6 {
+        match seed % 7 {
             0 => none,
             1 => Self { drains: 2, ..none },
             2 => Self { doubled: 20, late: 10, late_max, ..none },
             3 => Self { lost: 5, doubled: 10, late: 5, late_max, ..none },
             4 => Self { kills: 4, pauses: 3, ..none },
-            _ => Self { lost: 2, doubled: 5, late: 5, late_max, kills: 3, pauses: 3, drains: 1 },
+            5 => Self { gateway_kills: 1, ..none },
+            _ => Self {
+                lost: 2,
+                doubled: 5,
+                late: 5,
+                late_max,
+                kills: 3,
+                gateway_kills: 1,
+                pauses: 3,
+                drains: 1,
+            },
         }
     }
 
     /// Returns true if no message, node or pause can keep a call from its result.
     pub(crate) fn are_none(&self) -> bool {
-        self.lost + self.doubled + self.late + self.kills + self.pauses == 0
+        self.lost + self.doubled + self.late + self.kills + self.gateway_kills + self.pauses == 0
     }
 }
 
-type SharedHistory = Arc<Mutex<History>>;
+pub(crate) type SharedHistory = Arc<Mutex<History>>;
 
 struct Simulation {
     network: Arc<Network>,
     history: SharedHistory,
     results: Arc<SimulatedResults>,
+    gateways: Gateways,
     random: Random,
     workers: Vec<(u64, Worker)>,
     next_worker: u64,
@@ -89,11 +103,12 @@ async fn simulate(seed: u64) -> SharedHistory {
     let faults = Faults::of(seed);
     let begun = Instant::now();
     let clock = move || u64::try_from(begun.elapsed().as_millis()).unwrap();
-    let history = History::new(faults.clone()).with_clock(clock);
+    let history = History::new(faults.clone(), GATEWAYS).with_clock(clock);
     let mut simulation = Simulation {
         network: Network::new(seed, faults.clone()),
         history: Arc::new(Mutex::new(history)),
         results: Arc::new(SimulatedResults::new(seed, faults.clone())),
+        gateways: Gateways::default(),
         random: Random(seed ^ 0x5EED),
         workers: Vec::new(),
         next_worker: 100,
@@ -139,9 +154,11 @@ impl Simulation {
             results: Arc::clone(&self.results) as Arc<dyn KeyedResults>,
             ..DispatcherOptions::default()
         };
+        let (gateways, network) = (self.gateways.clone(), Arc::clone(&self.network));
         bus.spawn(Box::pin(async move {
             let bus = Arc::clone(&spawner) as Arc<dyn Bus>;
             let dispatcher = Dispatcher::start(bus, options).await.unwrap();
+            gateways.add(gateway, Arc::clone(&dispatcher), Arc::clone(&spawner));
             let toolset = loop {
                 // Catalogs can be lost.
                 if let Ok(sources) = dispatcher.discover().await {
@@ -152,12 +169,22 @@ impl Simulation {
             };
             for (call, pause) in calls {
                 let (toolset, history) = (toolset.clone(), Arc::clone(&history));
-                let finished = finished.clone();
-                spawner.spawn(Box::pin(async move {
+                let (finished, is_task) = (finished.clone(), call.is_task);
+                let (gateways, network) = (gateways.clone(), Arc::clone(&network));
+                let making = async move {
                     sleep(pause).await;
-                    make(&toolset, call, &history).await;
+                    let call = PlannedCall::new(call, &history);
+                    match is_task {
+                        true => call.make_task(toolset, gateways, network).await,
+                        false => call.make(&toolset).await,
+                    }
                     drop(finished);
-                }));
+                };
+                match is_task {
+                    // The client of a task does not die with its gateway.
+                    true => drop(tokio::spawn(making)),
+                    false => spawner.spawn(Box::pin(making)),
+                }
             }
         }));
     }
@@ -171,7 +198,8 @@ impl Simulation {
             .then(|| Key { number: self.random.below(KEYS), is_misused: self.random.percent(15) });
         // All calls with a key are of the same tool.
         let tool = if key.is_some() { Tool::Write } else { tool };
-        (Call { gateway, number, tool, deadline_ms, key }, self.random.time(ACTIVE))
+        let is_task = key.is_none() && deadline_ms.is_none() && self.random.percent(40);
+        (Call { gateway, number, tool, deadline_ms, key, is_task }, self.random.time(ACTIVE))
     }
 
     /// Causes the faults, one after the other. There is always a worker that is neither dead nor
@@ -179,6 +207,7 @@ impl Simulation {
     async fn cause(&mut self, faults: &Faults) {
         let mut causes = Vec::new();
         causes.extend((0..faults.kills).map(|_| Cause::Kill));
+        causes.extend((0..faults.gateway_kills).map(|_| Cause::KillGateway));
         causes.extend((0..faults.pauses).map(|_| Cause::Pause));
         causes.extend((0..faults.drains).map(|_| Cause::Drain));
         let gap = ACTIVE / u32::try_from(causes.len().max(1)).unwrap();
@@ -187,22 +216,23 @@ impl Simulation {
             sleep(self.random.time(gap)).await;
             match cause {
                 Cause::Kill => self.kill().await,
+                Cause::KillGateway => self.kill_gateway(),
                 Cause::Pause => self.pause(),
                 Cause::Drain => self.drain().await,
             }
         }
     }
 
+    fn kill_gateway(&mut self) {
+        let gateway = self.random.below(GATEWAYS);
+        let mut history = self.history.lock().unwrap();
+        history.note(format_args!("gateway {gateway} dies"));
+        history.gateway_killed(gateway);
+        drop(history);
+        self.network.kill(gateway);
+    }
+
     async fn kill(&mut self) {
-        if self.random.percent(10) {
-            let gateway = self.random.below(GATEWAYS);
-            let mut history = self.history.lock().unwrap();
-            history.note(format_args!("gateway {gateway} dies"));
-            history.gateway_killed(gateway);
-            drop(history);
-            self.network.kill(gateway);
-            return;
-        }
         let (node, _worker) = self.take_worker();
         self.start_worker().await;
         // At once, or at one of the next steps of a call.
@@ -244,6 +274,7 @@ impl Simulation {
 
 enum Cause {
     Kill,
+    KillGateway,
     Pause,
     Drain,
 }
@@ -319,41 +350,67 @@ impl Asker for Client {
     }
 }
 
-/// Makes a call and notes its end.
-async fn make(toolset: &Toolset, call: Call, history: &SharedHistory) {
-    let id = call.id();
-    let mut random = Random(match call.key {
-        Some(key) => 5000 + key.number * 2 + u64::from(key.is_misused),
-        None => call.gateway * 1000 + call.number,
-    });
-    let ms = if random.percent(50) { random.below(20) } else { random.below(4000) };
-    let asks = random.percent(25);
-    let client = Client {
-        id: id.clone(),
-        answer_time: random.time(Duration::from_secs(5)),
-        history: Arc::clone(history),
-    };
-    let context = CallContext {
-        asker: Some(Arc::new(client)),
-        deadline: call.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
-        idempotency_key: call.key.map(|key| key.number.to_string()),
-        ..CallContext::new(id.clone())
-    };
-    let tool = match call.tool {
-        Tool::Read => "read",
-        Tool::Write => "write",
-    };
-    history.lock().unwrap().called(call);
-    let arguments = json!({"ms": ms, "asks": asks}).to_string();
-    let ended = toolset.call(tool, Some(arguments.as_bytes()), &context).await;
-    let end = match ended {
-        Ok(Completion { outcome, .. }) => end(outcome),
-        Err(refused) => End::Other(refused.to_string()),
-    };
-    history.lock().unwrap().ended_as(&id, end);
+/// A call and the context that its client gives it.
+struct PlannedCall {
+    id: String,
+    gateway: u64,
+    tool: &'static str,
+    arguments: String,
+    context: CallContext,
+    random: Random,
+    history: SharedHistory,
 }
 
-fn end(outcome: Outcome) -> End {
+impl PlannedCall {
+    /// Decides about a call, and notes it.
+    fn new(call: Call, history: &SharedHistory) -> Self {
+        let (id, gateway) = (call.id(), call.gateway);
+        let mut random = Random(match call.key {
+            Some(key) => 5000 + key.number * 2 + u64::from(key.is_misused),
+            None => call.gateway * 1000 + call.number,
+        });
+        let ms_max = if call.is_task { 12_000 } else { 4000 };
+        let ms = if random.percent(50) { random.below(20) } else { random.below(ms_max) };
+        let asks = random.percent(25);
+        let client = Client {
+            id: id.clone(),
+            answer_time: random.time(Duration::from_secs(5)),
+            history: Arc::clone(history),
+        };
+        let context = CallContext {
+            asker: Some(Arc::new(client)),
+            deadline: call.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
+            idempotency_key: call.key.map(|key| key.number.to_string()),
+            ..CallContext::new(id.clone())
+        };
+        let tool = match call.tool {
+            Tool::Read => "read",
+            Tool::Write => "write",
+        };
+        history.lock().unwrap().called(call);
+        let arguments = json!({"ms": ms, "asks": asks}).to_string();
+        Self { id, gateway, tool, arguments, context, random, history: Arc::clone(history) }
+    }
+
+    /// Makes the call and notes its end.
+    async fn make(self, toolset: &Toolset) {
+        let ended = toolset.call(self.tool, Some(self.arguments.as_bytes()), &self.context).await;
+        let end = match ended {
+            Ok(Completion { outcome, .. }) => end(outcome),
+            Err(refused) => End::Other(refused.to_string()),
+        };
+        self.history.lock().unwrap().ended_as(&self.id, end);
+    }
+
+    /// Makes the call as one that may become a task.
+    async fn make_task(self, toolset: Toolset, gateways: Gateways, network: Arc<Network>) {
+        let Self { id, gateway: first, random, history, .. } = self;
+        let client = TaskClient { id, first, gateways, network, history, random };
+        client.run(toolset, self.tool, self.arguments, self.context).await;
+    }
+}
+
+pub(crate) fn end(outcome: Outcome) -> End {
     match outcome {
         Outcome::Ok(Output::Value(value)) => End::Ok { run: value["run"].as_u64() },
         Outcome::Cancelled => End::Cancelled,

@@ -17,6 +17,15 @@ fn offer(calls_free: &Arc<Semaphore>) -> OpenOffer {
     }
 }
 
+const INBOX: &str = "cofferdam.v1.default.in.g1.7.2";
+/// Inbox of the same call for another message.
+const SAME: &str = "cofferdam.v1.default.in.g1.7.3";
+const OTHER: &str = "cofferdam.v1.default.in.g2.7.2";
+
+fn table() -> CallTable {
+    CallTable::new(Duration::from_secs(60), Duration::from_secs(600))
+}
+
 fn result() -> Bytes {
     Bytes::from_static(b"result")
 }
@@ -24,33 +33,33 @@ fn result() -> Bytes {
 #[tokio::test(start_paused = true)]
 async fn an_offer_starts_once() {
     let calls_free = Arc::new(Semaphore::new(1));
-    let table = CallTable::new(Duration::from_secs(60));
+    let table = table();
     let number = table.open(offer(&calls_free));
-    let started = table.start(number).map_err(drop).unwrap();
-    assert_eq!(table.start(number).err(), Some(OfferStatus::Running));
+    let started = table.start(number, INBOX).map_err(drop).unwrap();
+    assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::Running));
     drop(started);
     assert!(table.end(number, &result()));
-    assert_eq!(table.start(number).err(), Some(OfferStatus::Ended(result())));
+    assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::Ended(result())));
     table.forget(number);
-    assert_eq!(table.start(number).err(), Some(OfferStatus::Unknown));
+    assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::Unknown));
     assert_eq!((table.active(), calls_free.available_permits()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_withdraws_an_open_offer() {
     let calls_free = Arc::new(Semaphore::new(1));
-    let table = CallTable::new(Duration::from_secs(60));
+    let table = table();
     let number = table.open(offer(&calls_free));
-    assert_eq!(table.ask(number), OfferStatus::NotStarted);
-    assert_eq!(table.start(number).err(), Some(OfferStatus::NotStarted));
+    assert_eq!(table.ask(number, INBOX), OfferStatus::NotStarted);
+    assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::NotStarted));
     assert_eq!(calls_free.available_permits(), 1);
-    assert_eq!(table.ask(number + 1), OfferStatus::Unknown);
+    assert_eq!(table.ask(number + 1, INBOX), OfferStatus::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_offer_that_is_not_confirmed_expires() {
     let calls_free = Arc::new(Semaphore::new(2));
-    let table = CallTable::new(Duration::from_secs(60));
+    let table = table();
     let life = Duration::from_secs(1);
     let old = table.open(offer(&calls_free));
     tokio::time::advance(Duration::from_millis(999)).await;
@@ -59,47 +68,98 @@ async fn an_offer_that_is_not_confirmed_expires() {
     assert_eq!(table.active(), 2);
     tokio::time::advance(Duration::from_millis(1)).await;
     table.withdraw_old(life);
-    assert_eq!(table.start(old).err(), Some(OfferStatus::NotStarted));
-    assert!(table.start(new).is_ok());
+    assert_eq!(table.start(old, INBOX).err(), Some(OfferStatus::NotStarted));
+    assert!(table.start(new, INBOX).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_canceled_call_leaves_no_result() {
     let calls_free = Arc::new(Semaphore::new(2));
-    let table = CallTable::new(Duration::from_secs(60));
+    let table = table();
     let (open, running) = (table.open(offer(&calls_free)), table.open(offer(&calls_free)));
-    let cancellation = table.start(running).map_err(drop).unwrap().cancellation;
+    let (_, call) = table.start(running, INBOX).map_err(drop).unwrap();
     table.cancel(open);
     table.cancel(running);
-    assert!(cancellation.is_cancelled());
+    assert!(call.cancellation.is_cancelled());
     assert!(!table.end(running, &result()));
-    assert_eq!(table.ask(open), OfferStatus::NotStarted);
-    assert_eq!(table.ask(running), OfferStatus::Unknown);
+    assert_eq!(table.ask(open, INBOX), OfferStatus::NotStarted);
+    assert_eq!(table.ask(running, INBOX), OfferStatus::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_are_forgotten_after_a_while_and_when_there_are_too_many() {
     let calls_free = Arc::new(Semaphore::new(1));
-    let table = CallTable::new(Duration::from_secs(60));
+    let table = table();
     let ended = |result: &Bytes| {
         let number = table.open(offer(&calls_free));
-        table.start(number).map_err(drop).unwrap();
+        table.start(number, INBOX).map_err(drop).unwrap();
         table.end(number, result);
         number
     };
     let first = ended(&result());
     tokio::time::advance(Duration::from_secs(59)).await;
-    assert_eq!(table.ask(first), OfferStatus::Ended(result()));
+    assert_eq!(table.ask(first, INBOX), OfferStatus::Ended(result()));
     tokio::time::advance(Duration::from_secs(2)).await;
     let large = Bytes::from(vec![0; 40 * 1024 * 1024]);
     let second = ended(&large);
-    assert_eq!(table.ask(first), OfferStatus::Unknown);
+    assert_eq!(table.ask(first, INBOX), OfferStatus::Unknown);
     let third = ended(&large);
-    assert_eq!(table.ask(second), OfferStatus::Unknown);
-    assert_eq!(table.ask(third), OfferStatus::Ended(large));
+    assert_eq!(table.ask(second, INBOX), OfferStatus::Unknown);
+    assert_eq!(table.ask(third, INBOX), OfferStatus::Ended(large));
     for _ in 0..ENDED_MAX {
         ended(&result());
     }
-    assert_eq!(table.ask(third), OfferStatus::Unknown);
+    assert_eq!(table.ask(third, INBOX), OfferStatus::Unknown);
     assert!(table.lock().offers.len() <= ENDED_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_were_received_take_no_room() {
+    let calls_free = Arc::new(Semaphore::new(1));
+    let table = table();
+    let ended = || {
+        let number = table.open(offer(&calls_free));
+        table.start(number, INBOX).map_err(drop).unwrap();
+        table.end(number, &result());
+        number
+    };
+    let lost = ended();
+    for _ in 0..2 * ENDED_MAX {
+        table.forget(ended());
+    }
+    assert_eq!(table.ask(lost, INBOX), OfferStatus::Ended(result()));
+    let state = table.lock();
+    assert_eq!((state.offers.len(), state.ended.len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_belongs_to_the_gateway_with_the_highest_revision() {
+    let calls_free = Arc::new(Semaphore::new(4));
+    let table = table();
+    let number = table.open(offer(&calls_free));
+    let (_open, call) = table.start(number, INBOX).map_err(drop).unwrap();
+    let attach = |number, revision, inbox| {
+        let Attachment { status, previous, .. } = table.attach(number, revision, inbox);
+        (status, previous)
+    };
+    assert!(!call.is_shared());
+    assert_eq!(table.ask(number, OTHER), OfferStatus::Moved);
+    assert_eq!(attach(number, 3, SAME), (OfferStatus::Running, None));
+    assert!(call.is_shared() && call.inbox() == SAME);
+    let previous = Some(SAME.to_owned());
+    assert_eq!(attach(number, 5, OTHER), (OfferStatus::Running, previous));
+    assert_eq!(attach(number, 4, INBOX), (OfferStatus::Moved, None));
+    assert_eq!(table.ask(number, INBOX), OfferStatus::Moved);
+    assert_eq!((table.ask(number, OTHER), call.inbox().as_str()), (OfferStatus::Running, OTHER));
+    assert_eq!(attach(number + 1, 1, OTHER), (OfferStatus::Unknown, None));
+    let early = table.open(offer(&calls_free));
+    assert_eq!(attach(early, 1, OTHER), (OfferStatus::NotStarted, None));
+    assert_eq!(table.start(early, INBOX).err(), Some(OfferStatus::NotStarted));
+    // Its result is remembered for longer than others.
+    assert!(table.end(number, &result()));
+    tokio::time::advance(Duration::from_secs(599)).await;
+    assert_eq!(attach(number, 6, INBOX).0, OfferStatus::Ended(result()));
+    tokio::time::advance(Duration::from_secs(2)).await;
+    table.open(offer(&calls_free));
+    assert_eq!(table.ask(number, INBOX), OfferStatus::Unknown);
 }
