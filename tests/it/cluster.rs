@@ -2,6 +2,9 @@
 //! `COFFERDAM_NATS_SERVER` these tests report that they are skipped; `cargo xtask nats` installs the
 //! server.
 
+mod sessions;
+mod tasks;
+
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

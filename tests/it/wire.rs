@@ -318,7 +318,8 @@ pub(crate) fn head_of(frame: &Value) -> String {
     if let Some(method) = frame["method"].as_str() {
         head.push_str(&format!("Mcp-Method: {method}\r\n"));
     }
-    if let Some(name) = frame["params"]["name"].as_str() {
+    let parameters = &frame["params"];
+    if let Some(name) = parameters["name"].as_str().or(parameters["taskId"].as_str()) {
         head.push_str(&format!("Mcp-Name: {name}\r\n"));
     }
     head

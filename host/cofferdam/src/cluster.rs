@@ -9,11 +9,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
 use cofferdam_cluster::{
     ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant, Worker, WorkerOptions,
 };
+use cofferdam_mcp::{Server, SharedSessions, SharedTasks, TakenTask};
 use cofferdam_tool::ToolSource;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -159,6 +161,8 @@ fn not_started(error: ClusterError) -> Error {
 #[derive(Clone)]
 pub struct RemoteTools {
     dispatcher: Arc<Dispatcher>,
+    /// True if gateways share results, so that they can continue each other's tasks.
+    shares_results: bool,
     sources: Arc<Mutex<BTreeMap<String, FoundSource>>>,
 }
 
@@ -179,9 +183,10 @@ impl RemoteTools {
         let tenant = options.to_tenant()?;
         let bus = options.connect("cofferdam gateway").await?;
         let results = options.results(&bus, &tenant).await?;
+        let shares_results = results.is_shared();
         let options = DispatcherOptions { tenant, results, ..DispatcherOptions::default() };
         let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
-        let tools = Self { dispatcher, sources: Arc::default() };
+        let tools = Self { dispatcher, shares_results, sources: Arc::default() };
         tools.refresh().await;
         if tools.sources().is_empty() {
             operator.note(&format!("warning: {}", ClusterError::NoWorkers));
@@ -194,6 +199,14 @@ impl RemoteTools {
     pub fn sources(&self) -> Vec<Arc<dyn ToolSource>> {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.values().map(|found| Arc::clone(&found.source) as Arc<dyn ToolSource>).collect()
+    }
+
+    /// Lets other gateways continue the tasks and sessions of a server, if they share results.
+    pub(crate) fn share(&self, server: &Server) {
+        if self.shares_results {
+            server.share_tasks(Arc::new(self.clone()));
+            server.share_sessions(Arc::new(self.clone()));
+        }
     }
 
     /// Looks for the tools of workers. Returns whether they have changed.
@@ -219,6 +232,38 @@ impl RemoteTools {
             stopped.run_until_cancelled(following).await;
         });
         stop.drop_guard()
+    }
+}
+
+#[async_trait]
+impl SharedTasks for RemoteTools {
+    async fn take_over(
+        &self,
+        caller: &str,
+        id: &str,
+    ) -> std::result::Result<Option<TakenTask>, String> {
+        let taken = self.dispatcher.resume(caller, id).await.map_err(|error| {
+            tracing::warn!(%error, "a task was not taken over");
+            "the store of tasks does not answer at the moment; try again".to_owned()
+        })?;
+        Ok(taken.map(|call| TakenTask {
+            tool: call.tool().clone(),
+            run: Box::new(move |context| Box::pin(async move { call.run(&context).await })),
+        }))
+    }
+}
+
+#[async_trait]
+impl SharedSessions for RemoteTools {
+    async fn read(&self, id: &str) -> std::result::Result<Option<Vec<u8>>, String> {
+        let value = self.dispatcher.read_shared(&format!("session {id}")).await;
+        value.map(|value| value.map(Vec::from)).map_err(|error| error.to_string())
+    }
+
+    async fn write(&self, id: &str, value: Option<Vec<u8>>) -> std::result::Result<(), String> {
+        let name = format!("session {id}");
+        let written = self.dispatcher.write_shared(&name, value.unwrap_or_default().into()).await;
+        written.map_err(|error| error.to_string())
     }
 }
 

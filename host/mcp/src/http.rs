@@ -14,6 +14,7 @@ mod jwt;
 mod origins;
 mod rate;
 mod sessions;
+mod shared_sessions;
 mod token;
 
 use std::convert::Infallible;
@@ -44,7 +45,9 @@ use self::guard::{DeniedRequest, Guard};
 pub use self::jwt::{OAuth, SubjectAccess};
 use self::origins::Origins;
 pub use self::rate::Rate;
-use self::sessions::{Sessions, session_id};
+use self::sessions::{SessionRefusal, Sessions, session_id};
+pub use self::shared_sessions::SharedSessions;
+use self::shared_sessions::StoredSessions;
 pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
 use crate::server::{CloseSignals, Handler, STOPPING, Server};
 
@@ -136,18 +139,22 @@ impl Server {
         let address = listener.local_addr().map_err(|_| InvalidAccess::NoAddress)?;
         let guard = Guard::new(options.access.clone(), options.rate, address)?;
         let sessions = Arc::new(LocalSessionManager::default());
+        let stored = self.shared.shared_sessions.get().cloned();
+        let stored = stored.map(|store| Arc::new(StoredSessions::new(store)));
         let shared = Arc::clone(&self.shared);
         // The streams of the SDK end with this token rather than with `stop`, because the SDK
         // answers 500 for a call that it interrupts.
         let end = CancellationToken::new();
+        let mut config = config(&options, address, end.clone());
+        config.session_store = stored.clone().map(|stored| stored as _);
         let closing = CloseSignals::with(stop.clone());
         let endpoint = Arc::new(HttpService {
             mcp: StreamableHttpService::new(
                 move || Ok(Handler::new(Arc::clone(&shared), closing.clone())),
                 Arc::clone(&sessions),
-                config(&options, address, end.clone()),
+                config,
             ),
-            sessions: Sessions::new(sessions),
+            sessions: Sessions::new(sessions, stored),
             origins: Origins::new(&options.origins),
             guard,
             body_bytes_max: options.body_bytes_max,
@@ -243,6 +250,20 @@ fn config(
         .with_cancellation_token(stop)
 }
 
+fn session_refusal(refused: SessionRefusal) -> Response<Body> {
+    match refused {
+        SessionRefusal::Unknown => refusal(StatusCode::NOT_FOUND, "there is no such session"),
+        SessionRefusal::TooMany => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions; end some or try again later",
+        ),
+        SessionRefusal::Unavailable => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "sessions cannot be looked up at the moment; try again later",
+        ),
+    }
+}
+
 impl HttpService {
     async fn answer(
         &self,
@@ -310,9 +331,9 @@ impl HttpService {
         let (mut parts, body) = request.into_parts();
         let session = session_id(&parts.headers).map(str::to_owned);
         if let Some(session) = &session
-            && !self.sessions.may_use(session, &name).await
+            && let Err(refused) = self.sessions.check(session, &name).await
         {
-            return refusal(StatusCode::NOT_FOUND, "there is no such session");
+            return session_refusal(refused);
         }
         // The token has served its purpose; nothing after this line needs it.
         parts.headers.remove(header::AUTHORIZATION);
@@ -334,12 +355,9 @@ impl HttpService {
         };
         if session.is_none()
             && let Some(session) = session_id(response.headers())
-            && !self.sessions.open(session, &name).await
+            && let Err(refused) = self.sessions.open(session, &name).await
         {
-            return refusal(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many sessions; end some or try again later",
-            );
+            return session_refusal(refused);
         }
         // The request is in flight until its response has been sent.
         response.map(|body| {

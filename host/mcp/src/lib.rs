@@ -14,14 +14,14 @@ mod server;
 mod web;
 
 pub use http::{
-    Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SubjectAccess, TokenAccess,
-    TokenFileError, digest, is_local, new_token, read_or_create,
+    Access, HttpOptions, InvalidAccess, NewToken, OAuth, PATH, Rate, SharedSessions, SubjectAccess,
+    TokenAccess, TokenFileError, digest, is_local, new_token, read_or_create,
 };
 pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
 pub use seal::{SealError, StateSeal};
 pub use server::{
     Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, ListedResource,
     MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
-    ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SourceFacts, renamed,
-    standard_streams,
+    ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SharedTasks, SourceFacts,
+    TakenTask, renamed, standard_streams,
 };

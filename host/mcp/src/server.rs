@@ -34,6 +34,7 @@ mod resources;
 mod result_store;
 mod rounds;
 mod search;
+mod shared_tasks;
 mod tasks;
 mod waiting;
 
@@ -70,7 +71,9 @@ pub use self::receipt::Receipts;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::result_store::ResultStore;
 use self::rounds::Seal;
+pub use self::shared_tasks::{SharedTasks, TakenTask};
 use self::tasks::Tasks;
+use crate::http::SharedSessions;
 
 /// Maximum time for calls in flight when the server is asked to stop.
 pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -145,6 +148,10 @@ pub(crate) struct ServerShared {
     seal: Seal,
     keep: ResultStore,
     tasks: Tasks,
+    shared_tasks: OnceLock<Arc<dyn SharedTasks>>,
+    pub(crate) shared_sessions: OnceLock<Arc<dyn SharedSessions>>,
+    /// Locked while a task is taken over.
+    taking_over: tokio::sync::Mutex<()>,
     /// Prompts of calls whose client has to come back.
     detached: Arc<DetachedPrompts>,
     calls: AtomicU64,
@@ -196,6 +203,9 @@ impl Server {
             seal,
             keep: ResultStore::default(),
             tasks: Tasks::default(),
+            shared_tasks: OnceLock::new(),
+            shared_sessions: OnceLock::new(),
+            taking_over: tokio::sync::Mutex::default(),
             detached: Arc::default(),
             calls: AtomicU64::new(0),
             started: Instant::now(),
@@ -212,6 +222,18 @@ impl Server {
     /// takes effect.
     pub fn set_grantor(&self, grantor: Arc<dyn Grantor>) {
         let _ = self.shared.grantor.set(grantor);
+    }
+
+    /// Lets other servers continue the tasks of this one, and this one theirs. Only the first store
+    /// that is set takes effect.
+    pub fn share_tasks(&self, tasks: Arc<dyn SharedTasks>) {
+        let _ = self.shared.shared_tasks.set(tasks);
+    }
+
+    /// Lets other servers continue the sessions of HTTP clients, and this one theirs. Only the
+    /// first store that is set takes effect, from the next [`serve_http`](Self::serve_http) on.
+    pub fn share_sessions(&self, sessions: Arc<dyn SharedSessions>) {
+        let _ = self.shared.shared_sessions.set(sessions);
     }
 
     /// Returns the tools that clients see now, without the limits of any principal.

@@ -59,7 +59,7 @@ pub(crate) struct ServeArgs {
     pub(crate) cluster: Option<String>,
     #[command(flatten)]
     pub(crate) cluster_access: ClusterAccessArgs,
-    /// Store for the results of calls with idempotency keys [default: memory]
+    /// Store for tasks and the results of calls with idempotency keys [default: memory]
     #[arg(long, value_name = "STORE", value_enum, requires = "cluster")]
     pub(crate) cluster_results: Option<ClusterResults>,
     /// Offer two tools that search and call the others, for large sets of tools

@@ -25,14 +25,16 @@ const POLLING_MAX: Duration = Duration::from_secs(90);
 
 /// Gateways by node, once they have started.
 #[derive(Clone, Default)]
-pub(crate) struct Gateways(Arc<Mutex<BTreeMap<u64, (Arc<Dispatcher>, Arc<SimulatedBus>)>>>);
+pub(crate) struct Gateways(Arc<Mutex<BTreeMap<u64, Gateway>>>);
+
+type Gateway = (Arc<Dispatcher>, Arc<SimulatedBus>);
 
 impl Gateways {
     pub(crate) fn add(&self, node: u64, dispatcher: Arc<Dispatcher>, bus: Arc<SimulatedBus>) {
         self.0.lock().unwrap().insert(node, (dispatcher, bus));
     }
 
-    fn get(&self, node: u64) -> Option<(Arc<Dispatcher>, Arc<SimulatedBus>)> {
+    fn get(&self, node: u64) -> Option<Gateway> {
         self.0.lock().unwrap().get(&node).cloned()
     }
 

@@ -105,6 +105,10 @@ impl Service {
         server_options.only_as_task = offering.only_as_task();
         let server = Server::new(offering.offer(&options)?, server_options)
             .context("the server does not start")?;
+        #[cfg(feature = "cluster")]
+        if let Some(remote) = &options.remote {
+            remote.share(&server);
+        }
         let follows_changes = options.follows_changes;
         let (call_log, metrics) = (offering.call_log(), offering.metrics());
         let running =

@@ -8,6 +8,8 @@ use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::Mutex;
 
+use super::shared_sessions::StoredSessions;
+
 /// Maximum number of sessions.
 const SESSIONS_MAX: usize = 1000;
 /// Maximum number of sessions of one principal.
@@ -18,7 +20,20 @@ const SESSION_ID: &str = "mcp-session-id";
 /// Owners of sessions.
 pub(super) struct Sessions {
     sessions: Arc<LocalSessionManager>,
+    /// Sessions that other servers know as well.
+    stored: Option<Arc<StoredSessions>>,
     owners: Mutex<HashMap<String, Arc<str>>>,
+}
+
+/// Reason for which a request cannot use a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionRefusal {
+    /// There is no such session, or it belongs to another principal.
+    Unknown,
+    /// The principal or the server has too many sessions.
+    TooMany,
+    /// The store of sessions does not answer.
+    Unavailable,
 }
 
 /// Returns the session that a request or a response names.
@@ -27,31 +42,58 @@ pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Sessions {
-    pub(super) fn new(sessions: Arc<LocalSessionManager>) -> Self {
-        Self { sessions, owners: Mutex::default() }
+    pub(super) fn new(
+        sessions: Arc<LocalSessionManager>,
+        stored: Option<Arc<StoredSessions>>,
+    ) -> Self {
+        Self { sessions, stored, owners: Mutex::default() }
     }
 
-    /// Returns whether the principal may use a session that a request names. A session without an
-    /// owner is left to the SDK to reject.
-    pub(super) async fn may_use(&self, id: &str, principal: &str) -> bool {
-        self.owners.lock().await.get(id).is_none_or(|owner| **owner == *principal)
+    /// Checks that the principal may use a session that a request names. A session that only the
+    /// SDK could know is left to it to reject.
+    pub(super) async fn check(&self, id: &str, principal: &str) -> Result<(), SessionRefusal> {
+        if let Some(owner) = self.owners.lock().await.get(id) {
+            return if **owner == *principal { Ok(()) } else { Err(SessionRefusal::Unknown) };
+        }
+        let Some(stored) = &self.stored else { return Ok(()) };
+        match stored.owner(id).await {
+            Ok(Some(owner)) if owner == principal => self.admit(id, principal).await,
+            Ok(Some(_)) => Err(SessionRefusal::Unknown),
+            Ok(None) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, "the store of sessions does not answer");
+                Err(SessionRefusal::Unavailable)
+            }
+        }
     }
 
-    /// Assigns a newly opened session to a principal. If the principal or the server has too many
-    /// sessions, closes it and returns false.
-    pub(super) async fn open(&self, id: &str, principal: &str) -> bool {
+    /// Assigns a newly opened session to a principal, and stores it for other servers. A session
+    /// that cannot be assigned is closed.
+    pub(super) async fn open(&self, id: &str, principal: &str) -> Result<(), SessionRefusal> {
+        let admitted = self.admit(id, principal).await;
+        if admitted.is_err() {
+            let _ = self.sessions.close_session(&Arc::from(id)).await;
+        }
+        match &self.stored {
+            Some(stored) if admitted.is_ok() => stored.open(id, principal).await,
+            Some(stored) => stored.forget(id),
+            None => {}
+        }
+        admitted
+    }
+
+    /// Assigns a session to a principal.
+    async fn admit(&self, id: &str, principal: &str) -> Result<(), SessionRefusal> {
         let mut owners = self.owners.lock().await;
         {
             let sessions = self.sessions.sessions.read().await;
             owners.retain(|id, _| sessions.contains_key(id.as_str()));
         }
         let own = owners.values().filter(|owner| ***owner == *principal).count();
-        if own < PER_PRINCIPAL_MAX && owners.len() < SESSIONS_MAX {
-            owners.insert(id.to_owned(), principal.into());
-            return true;
+        if own >= PER_PRINCIPAL_MAX || owners.len() >= SESSIONS_MAX {
+            return Err(SessionRefusal::TooMany);
         }
-        drop(owners);
-        let _ = self.sessions.close_session(&Arc::from(id)).await;
-        false
+        owners.insert(id.to_owned(), principal.into());
+        Ok(())
     }
 }

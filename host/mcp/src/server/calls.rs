@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
+use cofferdam_tool::handover::Handover;
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::prompt::PromptText;
 use cofferdam_tool::sink::ApprovalDecision;
@@ -30,6 +31,8 @@ use super::rounds::{RoundState, StateBinding};
 
 /// Time after which an ordinary call that may take minutes becomes a task.
 const TASK_GRACE: Duration = Duration::from_millis(500);
+/// Time to store a task for other servers.
+const HANDOVER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Lifetime of a task from its creation.
 const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 /// Suggested time between two polls.
@@ -81,11 +84,21 @@ enum WatchOutcome {
 }
 
 /// Call that runs while it is polled and stops when it is dropped.
-struct RunningCall {
-    elicitation: Arc<Elicitation>,
-    reports: Arc<Reports>,
-    call: Pin<Box<dyn Future<Output = Result<Completion, RefusedCall>> + Send>>,
-    stop: CancellationToken,
+pub(super) struct RunningCall {
+    pub(super) elicitation: Arc<Elicitation>,
+    pub(super) reports: Arc<Reports>,
+    pub(super) call: Pin<Box<dyn Future<Output = Result<Completion, RefusedCall>> + Send>>,
+    pub(super) stop: CancellationToken,
+    /// Lets other servers continue the call.
+    pub(super) handover: Option<Arc<Handover>>,
+}
+
+/// Call that has become a task, and what its result needs.
+pub(super) struct PromotedCall {
+    pub(super) running: RunningCall,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) wire: String,
+    pub(super) principal: Principal,
 }
 
 impl ToolRequest<'_> {
@@ -136,7 +149,13 @@ impl ServerShared {
                         return self.suspended(suspension, &request, &running.elicitation);
                     }
                     WatchOutcome::BecomesTask(first) => {
-                        return Ok(RequestOutcome::Task(self.promote(request, running, first)));
+                        let promoted = PromotedCall {
+                            running,
+                            wire: request.entry.wire.clone(),
+                            principal: request.caller.principal.clone(),
+                            catalog: request.catalog,
+                        };
+                        return Ok(RequestOutcome::Task(self.promote(promoted, first).await));
                     }
                 }
             }
@@ -168,7 +187,17 @@ impl ServerShared {
                     request.reports.send(report).await;
                 }
                 ended = &mut running.call => return Ok(WatchOutcome::Ended(Box::new(ended))),
-                suspension = running.elicitation.suspended() => return Ok(WatchOutcome::Suspended(suspension)),
+                suspension = running.elicitation.suspended() => {
+                    // Reports of the same moment come first. A task asks the question itself.
+                    while let Some(report) = running.reports.take() {
+                        let asks = matches!(suspension, Suspension::Asks { .. });
+                        if asks && may_become_task && matches!(report, ToolReport::Progress(_)) {
+                            return Ok(WatchOutcome::BecomesTask(Some(report)));
+                        }
+                        request.reports.send(report).await;
+                    }
+                    return Ok(WatchOutcome::Suspended(suspension));
+                }
                 () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
                 () = &mut grace, if may_become_task => return Ok(WatchOutcome::BecomesTask(None)),
             }
@@ -317,6 +346,8 @@ impl ServerShared {
             true => CancellationToken::new(),
             false => request.caller.cancellation().clone(),
         };
+        let shares_task = may_become_task && self.shared_tasks.get().is_some();
+        let handover = shares_task.then(Handover::new);
         let wants_progress = request.reports.wants_progress() || request.takes_tasks;
         let context = CallContext {
             session: Some(request.caller.principal.name().to_owned()),
@@ -331,13 +362,15 @@ impl ServerShared {
                 shows_diffs: request.is_dry_run,
             },
             idempotency_key: request.idempotency_key.clone(),
+            handover: handover.clone(),
             ..CallContext::new(self.next_call_id())
         };
         let toolset = request.catalog.toolset.clone();
         let definition = Arc::clone(&request.entry.definition);
         let call =
             async move { toolset.call(definition.name.as_str(), Some(&arguments), &context).await };
-        RunningCall { elicitation, reports, call: Box::pin(call.in_current_span()), stop }
+        let call = Box::pin(call.in_current_span());
+        RunningCall { elicitation, reports, call, stop, handover }
     }
 
     fn suspended(
@@ -360,26 +393,43 @@ impl ServerShared {
         }
     }
 
-    /// Turns a call into a task and answers the request with it.
-    fn promote(
+    /// Turns a call into a task, which other servers can continue if they share tasks.
+    async fn promote(self: &Arc<Self>, call: PromotedCall, first: Option<ToolReport>) -> Task {
+        let handover = call.running.handover.clone();
+        let task = self.spawn_task(call, None, first);
+        if let Some(handover) = handover {
+            // Without an answer, the task belongs to this server alone.
+            let request = handover.request(task.task_id.clone());
+            let _ = tokio::time::timeout(HANDOVER_WAIT_MAX, request).await;
+        }
+        task
+    }
+
+    /// Starts a task. One that another server has started has an `id`.
+    pub(super) fn spawn_task(
         self: &Arc<Self>,
-        request: ToolRequest<'_>,
-        running: RunningCall,
+        call: PromotedCall,
+        id: Option<String>,
         first: Option<ToolReport>,
     ) -> Task {
+        let PromotedCall { running, catalog, wire, principal } = call;
         let mut options = TaskOptions::default();
         options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
         options.status_message = first.as_ref().and_then(message);
-        let (shared, principal) = (Arc::clone(self), request.caller.principal.clone());
-        let (catalog, wire) = (Arc::clone(&request.catalog), request.entry.wire.clone());
+        let (shared, owner) = (Arc::clone(self), principal.clone());
+        let (known_id, handover) = (id.clone(), running.handover.clone());
         // A server that stops waits for its tasks as it does for its calls.
         let in_flight = self.in_flight.token();
-        self.tasks.spawn(&request.caller.principal, options, move |task| {
+        self.tasks.spawn(&owner, id, options, move |task| {
             running.elicitation.attach_task(task.clone());
             Box::pin(async move {
                 let _in_flight = in_flight;
                 let ended = as_task(running, &task).await?;
+                if handover.is_some_and(|handover| handover.has_moved()) {
+                    shared.tasks.forget(known_id.as_deref().unwrap_or(task.task_id()));
+                    return Err(TaskExit::Cancelled);
+                }
                 shared.task_result(&catalog, &wire, &principal, ended)
             })
         })

@@ -617,9 +617,10 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let task = self.shared.tasks.get(&principal(&context), &request.task_id)?;
+        let caller = self.shared.task_caller(context, &request.task_id).await?;
+        let task = self.shared.tasks.get(&caller.principal, &request.task_id)?;
         let mut result = GetTaskResult::new(task);
-        result.meta = self.response_meta(None, &context);
+        result.meta = self.response_meta_for(None, &caller);
         Ok(result)
     }
 
@@ -628,7 +629,9 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.shared.tasks.answer(&principal(&context), &request.task_id, request.input_responses)
+        let caller = self.shared.task_caller(context, &request.task_id).await?;
+        let (id, responses) = (&request.task_id, request.input_responses);
+        self.shared.tasks.answer(&caller.principal, id, responses)
     }
 
     async fn cancel_task(
@@ -636,6 +639,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.shared.tasks.cancel(&principal(&context), &request.task_id)
+        let caller = self.shared.task_caller(context, &request.task_id).await?;
+        self.shared.tasks.cancel(&caller.principal, &request.task_id)
     }
 }

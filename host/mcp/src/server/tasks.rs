@@ -1,7 +1,7 @@
 //! Tasks and their owners.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::ErrorData;
 use rmcp::model::{DetailedTask, InputResponses, Task};
@@ -19,34 +19,46 @@ const TRACKED_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct Tasks {
     tasks: TaskManager,
-    owners: Mutex<HashMap<String, String>>,
+    /// Tasks by the id that their clients know.
+    owned: Mutex<HashMap<String, OwnedTask>>,
+}
+
+struct OwnedTask {
+    owner: String,
+    /// Id in the task manager, which is another one if another server has started the task.
+    local_id: String,
 }
 
 impl Tasks {
     /// Returns true if another call may become a task.
     pub(super) fn has_room(&self) -> bool {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if owners.len() >= TRACKED_MAX {
-            owners.retain(|id, _| self.tasks.get_task(id).is_ok());
+        let mut owned = self.owned();
+        if owned.len() >= TRACKED_MAX {
+            owned.retain(|_, task| self.tasks.get_task(&task.local_id).is_ok());
         }
-        owners.len() < TRACKED_MAX && self.tasks.running_task_count() < RUNNING_MAX
+        owned.len() < TRACKED_MAX && self.tasks.running_task_count() < RUNNING_MAX
     }
 
+    /// Starts a task. One that another server has started keeps its `id`.
     pub(super) fn spawn(
         &self,
         principal: &Principal,
+        id: Option<String>,
         options: TaskOptions,
         run: impl FnOnce(TaskContext) -> TaskFuture,
     ) -> Task {
-        let task = self.tasks.spawn(options, run);
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.insert(task.task_id.clone(), principal.name().to_owned());
+        let mut task = self.tasks.spawn(options, run);
+        let owner = principal.name().to_owned();
+        let owned = OwnedTask { owner, local_id: task.task_id.clone() };
+        task.task_id = id.unwrap_or(task.task_id);
+        self.owned().insert(task.task_id.clone(), owned);
         task
     }
 
     pub(super) fn get(&self, principal: &Principal, id: &str) -> Result<DetailedTask, ErrorData> {
-        self.owned(principal, id)?;
-        self.tasks.get_task(id)
+        let mut detailed = self.tasks.get_task(&self.local_id(principal, id)?)?;
+        id.clone_into(&mut detailed.task.task_id);
+        Ok(detailed)
     }
 
     pub(super) fn answer(
@@ -55,24 +67,35 @@ impl Tasks {
         id: &str,
         responses: InputResponses,
     ) -> Result<(), ErrorData> {
-        self.owned(principal, id)?;
-        self.tasks.update_task(id, responses)
+        self.tasks.update_task(&self.local_id(principal, id)?, responses)
     }
 
     pub(super) fn cancel(&self, principal: &Principal, id: &str) -> Result<(), ErrorData> {
-        self.owned(principal, id)?;
-        self.tasks.cancel_task(id)
+        self.tasks.cancel_task(&self.local_id(principal, id)?)
+    }
+
+    /// Forgets a task that another server continues.
+    pub(super) fn forget(&self, id: &str) {
+        self.owned().remove(id);
     }
 
     pub(super) fn stop(&self) {
         self.tasks.shutdown();
     }
 
-    fn owned(&self, principal: &Principal, id: &str) -> Result<(), ErrorData> {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if owners.get(id).is_some_and(|owner| owner == principal.name()) {
-            return Ok(());
+    /// Returns whether this server has the task.
+    pub(super) fn has(&self, principal: &Principal, id: &str) -> bool {
+        self.local_id(principal, id).is_ok_and(|id| self.tasks.get_task(&id).is_ok())
+    }
+
+    fn local_id(&self, principal: &Principal, id: &str) -> Result<String, ErrorData> {
+        match self.owned().get(id) {
+            Some(task) if task.owner == principal.name() => Ok(task.local_id.clone()),
+            _ => Err(ErrorData::invalid_params("there is no task of this id", None)),
         }
-        Err(ErrorData::invalid_params("there is no task of this id", None))
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<String, OwnedTask>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,135 @@
+//! Tasks that several servers share: a client may ask any of them.
+//!
+//! The server that is asked takes the task over. It then has the task as if it had started it:
+//! questions, progress and cancellation work as they do for its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cofferdam_tool::handover::Handover;
+use cofferdam_tool::{CallContext, Completion, ToolName};
+use futures_util::future::BoxFuture;
+use rmcp::model::TaskPayload;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use tokio_util::sync::CancellationToken;
+
+use super::ServerShared;
+use super::caller::Caller;
+use super::calls::{PromotedCall, RunningCall};
+use super::elicitation::{self, Elicitation};
+use super::principal::Principal;
+use super::report::Reports;
+
+/// Longest id of a task, in bytes. Those of servers are UUIDs.
+const ID_BYTES_MAX: usize = 64;
+/// Time to wait for the worker of a task that was taken over, which repeats its open questions.
+const WORKER_WAIT_MAX: Duration = Duration::from_secs(3);
+/// Interval in which a server looks whether such a task has ended.
+const END_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Store of the tasks that servers share.
+#[async_trait]
+pub trait SharedTasks: Send + Sync {
+    /// Takes over the task that a server has started for this caller. Returns `None` if there is
+    /// none.
+    ///
+    /// # Errors
+    /// A message for the client if the store does not answer.
+    async fn take_over(&self, caller: &str, id: &str) -> Result<Option<TakenTask>, String>;
+}
+
+/// A task that another server has started.
+pub struct TakenTask {
+    /// Tool that was called.
+    pub tool: ToolName,
+    /// Waits for the end of the call. The context receives its questions and reports.
+    pub run: Box<dyn FnOnce(CallContext) -> BoxFuture<'static, Completion> + Send>,
+}
+
+impl ServerShared {
+    /// Returns the caller of a request about a task, which is taken over if another server has it.
+    pub(super) async fn task_caller(
+        self: &Arc<Self>,
+        context: RequestContext<RoleServer>,
+        id: &str,
+    ) -> Result<Arc<Caller>, ErrorData> {
+        let caller = Arc::new(Caller::new(context));
+        self.ensure_task(&caller, id).await?;
+        Ok(caller)
+    }
+
+    /// Takes a task over if another server has it.
+    async fn ensure_task(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        id: &str,
+    ) -> Result<(), ErrorData> {
+        let principal = &caller.principal;
+        let Some(tasks) = self.shared_tasks.get() else { return Ok(()) };
+        if self.tasks.has(principal, id) || id.len() > ID_BYTES_MAX {
+            return Ok(());
+        }
+        // Of two requests at the same time, the second one finds the task.
+        let _taking = self.taking_over.lock().await;
+        if self.tasks.has(principal, id) {
+            return Ok(());
+        }
+        let taken = tasks.take_over(principal.name(), id).await;
+        if let Some(taken) = taken.map_err(|error| ErrorData::internal_error(error, None))? {
+            let handover = self.continue_task(caller, id, taken)?;
+            // A call that has ended, or a worker that is lost, has no open questions.
+            let ended = async {
+                while !self.has_ended(principal, id) {
+                    tokio::time::sleep(END_INTERVAL).await;
+                }
+            };
+            let known = async {
+                tokio::select! {
+                    () = handover.attached() => {}
+                    () = ended => {}
+                }
+            };
+            let _ = tokio::time::timeout(WORKER_WAIT_MAX, known).await;
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self, principal: &Principal, id: &str) -> bool {
+        let task = self.tasks.get(principal, id);
+        !task.is_ok_and(|task| matches!(task.payload, TaskPayload::Working))
+    }
+
+    /// Continues a task that was taken over.
+    fn continue_task(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        id: &str,
+        taken: TakenTask,
+    ) -> Result<Arc<Handover>, ErrorData> {
+        let catalog = self.catalog();
+        let entry = catalog.tools.iter().find(|entry| entry.definition.name == taken.tool);
+        let wire = entry.map(|entry| entry.wire.clone()).ok_or_else(|| {
+            ErrorData::internal_error("the tool of the task is not offered at the moment", None)
+        })?;
+        let (reports, stop) = (Arc::new(Reports::default()), CancellationToken::new());
+        let elicitation = Arc::new(Elicitation::by_request(Arc::clone(caller), None));
+        let handover = Handover::new();
+        let context = CallContext {
+            session: Some(caller.principal.name().to_owned()),
+            cancellation: stop.clone(),
+            progress: Some(Arc::clone(&reports) as _),
+            asker: Some(elicitation::asker(&elicitation)),
+            handover: Some(Arc::clone(&handover)),
+            ..CallContext::new(self.next_call_id())
+        };
+        let call = Box::pin(async move { Ok((taken.run)(context).await) });
+        let running =
+            RunningCall { elicitation, reports, call, stop, handover: Some(Arc::clone(&handover)) };
+        let principal = caller.principal.clone();
+        let promoted = PromotedCall { running, catalog, wire, principal };
+        self.spawn_task(promoted, Some(id.to_owned()), None);
+        Ok(handover)
+    }
+}
