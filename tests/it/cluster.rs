@@ -14,6 +14,7 @@ use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
 use crate::kubernetes::objects;
+use crate::monitoring::{self, get};
 use crate::script;
 use crate::serve_changes::asked;
 use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, command, request};
@@ -313,6 +314,99 @@ fn workers_come_and_go_while_clients_call() {
     }
     first.has_said("ending; calls that still run:");
     assert_eq!(first.end().0, Some(0));
+}
+
+/// Calls `read` until it returns a value that `is_expected`, and returns that.
+fn eventually(read: impl Fn() -> String, is_expected: impl Fn(&str) -> bool) -> String {
+    let started = Instant::now();
+    loop {
+        let text = read();
+        if is_expected(&text) {
+            return text;
+        }
+        assert!(started.elapsed() < ANSWER_MAX, "{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_worker_shows_its_health_and_counts() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let monitored = |address: &str| {
+        let mut worker = worker(&nats.url());
+        worker.args(["--calls", "3", "--monitoring", address, "--plugin"]).arg(guest("served"));
+        worker
+    };
+    let worker = Pipe::of(&mut monitored("127.0.0.1:0"));
+    let address = monitoring::address(&worker);
+    worker.has_said("is ready with");
+    let health = get(address, "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 OK"), "{health}");
+    assert!(health.ends_with("\r\n\r\ntaking calls\n"), "{health}");
+    let metrics = || get(address, "/metrics");
+    let has = |text: &str, lines: &[&str]| lines.iter().all(|line| text.contains(line));
+    let idle = metrics();
+    let gauges = [
+        "cofferdam_worker_connected 1\n",
+        "cofferdam_worker_draining 0\n",
+        "cofferdam_worker_calls 0\n",
+        "cofferdam_worker_calls_max 3\n",
+    ];
+    assert!(has(&idle, &gauges) && has(&idle, &["text/plain; version=0.0.4"]), "{idle}");
+    let counted = "cofferdam_calls_total{plugin=\"served\",tool=\"echo\",outcome=\"ok\"} 1\n";
+    assert!(!has(&idle, &[counted]), "{idle}");
+
+    let mut gateway = nats.gateway();
+    gateway.call("echo", json!({"message": "a"}));
+    let after = metrics();
+    assert!(has(&after, &[counted]) && has(&after, &gauges), "{after}");
+    assert!(get(address, "/").starts_with("HTTP/1.1 404"));
+
+    let (code, line) = mistake(monitored(&address.to_string()));
+    let taken = format!("error: cannot listen on {address}: Address already in use");
+    assert!(code == Some(5) && line.starts_with(&taken), "{code:?} {line}");
+
+    // A worker that drains is not healthy, and still answers.
+    let params = json!({"name": "count", "arguments": {"steps": 3, "pause_ms": 1000}});
+    gateway.send(request("long", "tools/call", params).to_string().as_bytes());
+    eventually(metrics, |text| has(text, &["cofferdam_worker_calls 1\n"]));
+    let sent = Command::new("kill").args(["-TERM", &worker.pid().to_string()]).status().unwrap();
+    assert!(sent.success());
+    worker.has_said("ending; calls that still run: 1");
+    let is_draining = |text: &str| has(text, &["draining: calls that still run: 1\n"]);
+    let health = eventually(|| get(address, "/healthz"), is_draining);
+    assert!(health.starts_with("HTTP/1.1 503"), "{health}");
+    let draining = metrics();
+    let running = ["cofferdam_worker_draining 1\n", "cofferdam_calls_in_progress 1\n"];
+    assert!(draining.starts_with("HTTP/1.1 200 OK") && has(&draining, &running), "{draining}");
+    assert_eq!(gateway.until(&json!("long")).1["result"]["isError"], false);
+    assert_eq!(worker.end().0, Some(0));
+}
+
+#[test]
+fn a_worker_that_gets_no_calls_is_not_healthy() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("nats.conf");
+    // The subjects of calls are missing.
+    let permissions = r#"authorization { users = [ { user: w, password: w, permissions: {
+        publish: ["cofferdam.v1.default.in.>"]
+        subscribe: ["cofferdam.v1.default.worker.>", "cofferdam.v1.default.catalog"] } } ] }"#;
+    std::fs::write(&config, permissions).unwrap();
+    let Some(nats) = Nats::start(&["-c", config.to_str().unwrap()]) else { return };
+    let url = nats.url().replace("nats://", "nats://w:w@");
+    let mut command = worker(&url);
+    command.args(["--monitoring", "127.0.0.1:0", "--plugin"]).arg(guest("served"));
+    let worker = Pipe::of(&mut command);
+    let address = monitoring::address(&worker);
+    let is_unhealthy = |part: &'static str| {
+        let is_expected = move |page: &str| page.starts_with("HTTP/1.1 503") && page.contains(part);
+        eventually(|| get(address, "/healthz"), is_expected);
+    };
+    is_unhealthy("NATS refuses a subscription; check the permissions");
+    assert!(get(address, "/metrics").contains("cofferdam_worker_connected 1\n"));
+    drop(nats);
+    is_unhealthy("not connected to NATS");
+    assert!(get(address, "/metrics").contains("cofferdam_worker_connected 0\n"));
 }
 
 /// Returns the exit code and the only line of standard error.

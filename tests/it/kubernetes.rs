@@ -93,8 +93,38 @@ fn pods_have_no_more_rights_than_they_need() {
         .map(|policy| policy["spec"]["podSelector"]["matchLabels"]["app"].as_str().unwrap())
         .collect();
     assert_eq!(selected, ["nats", "cofferdam-gateway", "cofferdam-worker"]);
-    let worker = &policies[2]["spec"];
-    assert!(worker.get("ingress").is_none() && worker["policyTypes"][0] == "Ingress");
+    // Only monitoring systems connect to a worker, as to the pages of a gateway.
+    let [gateway, worker] = [1, 2].map(|index| &policies[index]["spec"]);
+    assert_eq!(worker["policyTypes"][0], "Ingress");
+    let [rule] = worker["ingress"].as_array().unwrap().as_slice() else { panic!("{worker}") };
+    assert_eq!(rule["from"][0]["namespaceSelector"]["matchLabels"].as_object().unwrap().len(), 1);
+    assert_eq!(*rule, gateway["ingress"][1]);
+}
+
+#[test]
+fn pods_are_ready_when_their_pages_say_so() {
+    let port_of = |address: &str| address.rsplit(':').next().unwrap().parse::<u64>().unwrap();
+    for (name, pod) in pods("fleet.yaml") {
+        let container = &pod["containers"][0];
+        let port = port_of(flag(&arguments(container), "--monitoring"));
+        let probe = &container["readinessProbe"]["httpGet"];
+        assert_eq!(probe["path"], "/healthz", "{name}");
+        let ports = container["ports"].as_array().unwrap();
+        let of_probe = ports.iter().find(|it| it["name"] == probe["port"]).unwrap();
+        assert_eq!(of_probe["containerPort"], port, "{name}");
+        let workloads = objects("fleet.yaml").into_iter();
+        let mut workloads = workloads.filter(|it| it["kind"] == "Deployment");
+        let workload = workloads.find(|object| object["metadata"]["name"] == *name).unwrap();
+        let annotations = &workload["spec"]["template"]["metadata"]["annotations"];
+        assert_eq!(annotations["prometheus.io/port"], port.to_string(), "{name}");
+        let policies = objects("fleet.yaml").into_iter();
+        let mut policies = policies.filter(|it| it["kind"] == "NetworkPolicy");
+        let policy = policies.find(|object| object["metadata"]["name"] == *name).unwrap();
+        let rules = policy["spec"]["ingress"].as_array().unwrap();
+        assert!(rules.iter().any(|rule| rule["ports"][0]["port"] == port), "{name}");
+        // A worker that drains is not healthy, and must not be killed for that.
+        assert!(container.get("livenessProbe").is_none(), "{name}");
+    }
 }
 
 #[test]
@@ -111,7 +141,13 @@ fn workers_are_scaled_by_a_metric_that_exists() {
     let [scaled] = <[Value; 1]>::try_from(objects("keda.yaml")).unwrap();
     let trigger = &scaled["spec"]["triggers"][0]["metadata"];
     let query = trigger["query"].as_str().unwrap();
-    let metric = query.strip_prefix("sum(").and_then(|rest| rest.strip_suffix(')')).unwrap();
+    let (metric, label) = query.split_once('{').unwrap();
+    let metric = metric.strip_prefix("sum(").unwrap();
+    // Workers have this metric too, for the same calls.
+    let label = label.strip_suffix("})").unwrap().split_once('=').unwrap();
+    let gateway = objects("fleet.yaml").remove(0);
+    let labels = &gateway["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(labels[label.0], label.1.trim_matches('"'));
     let metrics = root().join("host/record/src/metrics/text.rs");
     assert!(std::fs::read_to_string(metrics).unwrap().contains(&format!("\"{metric}\"")));
     let (target, pods) = (&scaled["spec"]["scaleTargetRef"]["name"], pods("fleet.yaml"));

@@ -66,7 +66,13 @@ fn names(body: &Value) -> Vec<String> {
     spans.as_array().unwrap().iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn get(address: SocketAddr, path: &str) -> String {
+/// Waits until a server or a worker says where its pages are, and returns their address.
+pub(crate) fn address(pipe: &Pipe) -> SocketAddr {
+    let said = pipe.has_said("health and metrics are at http://");
+    said.split("http://").nth(1).unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
+pub(crate) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
@@ -95,9 +101,7 @@ fn a_server_shows_its_health_and_counts_and_sends_spans() {
     let mut serving = command(&["text"], &flags);
     serving.env("COLLECTOR", "bearer of-the-collector");
     let mut pipe = Pipe::of(&mut serving);
-    let said = pipe.has_said("health and metrics are at http://");
-    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
-    let address = address.parse().unwrap();
+    let address = address(&pipe);
     pipe.call("word_count", json!({"text": "a b"}));
     pipe.call("word_count", json!({"words": "a b"}));
     let health = get(address, "/healthz");

@@ -43,8 +43,23 @@ pub trait Bus: Send + Sync + 'static {
     /// Returns the maximum size of a message in bytes.
     fn message_bytes_max(&self) -> usize;
 
+    /// Returns the current state of the connection.
+    fn state(&self) -> BusState;
+
     /// Runs a task of this node. A simulated bus pauses and ends the tasks of a node with it.
     fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+/// State of a connection to the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BusState {
+    /// The bus takes and delivers messages.
+    Connected,
+    /// The connection is lost, and is being restored.
+    Disconnected,
+    /// The bus is connected and has refused a subscription, whose messages never arrive.
+    SubscriptionRefused,
 }
 
 /// Messages to one subject. Dropping it unsubscribes.

@@ -61,4 +61,4 @@ pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource, ResumedCall};
 pub use error::{ClusterError, DispatchError};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;
-pub use worker::{Worker, WorkerOptions};
+pub use worker::{Worker, WorkerMonitor, WorkerOptions, WorkerStatus};

@@ -10,10 +10,14 @@ use std::error::Error as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{
-    Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr, StatusCode, Subscriber,
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError,
+    StatusCode, Subscriber,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,7 +26,7 @@ use futures_util::future::BoxFuture;
 use rustls::{ClientConfig, RootCertStore};
 
 pub use self::results::NatsResults;
-use crate::bus::{Bus, BusError, BusMessage, Subscription};
+use crate::bus::{Bus, BusError, BusMessage, BusState, Subscription};
 use crate::frame::HEADER_BYTES_MAX;
 
 /// Time to wait for the first connection.
@@ -31,6 +35,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 const CREDENTIALS_BYTES_MAX: u64 = 4096;
 /// Interval in which a silent connection is tested. Two unanswered tests end it.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// Start of the server's message about a subscription that the user's permissions do not cover.
+const SUBSCRIPTION_REFUSED: &str = "permissions violation for subscription";
 /// Smallest `max_payload` of a server: a header, and a body that is worth a message.
 const MESSAGE_BYTES_MIN: usize = 4 * HEADER_BYTES_MAX;
 
@@ -177,6 +183,8 @@ pub struct NatsBus {
     client: Client,
     /// Addresses, without credentials.
     servers: String,
+    /// True if the server has refused a subscription of the current connection.
+    refuses_subscription: Arc<AtomicBool>,
 }
 
 impl NatsBus {
@@ -187,13 +195,16 @@ impl NatsBus {
     pub async fn connect_ambient(options: NatsOptions) -> Result<Self, NatsError> {
         let (addresses, servers) = addresses(&options.servers)?;
         let uses_tls = addresses.iter().any(|address| address.scheme() == "tls");
+        let refuses_subscription = Arc::<AtomicBool>::default();
+        let refusal = Arc::clone(&refuses_subscription);
         let mut connect = ConnectOptions::new()
             .name(&options.name)
             .connection_timeout(CONNECT_WAIT)
             .ping_interval(PING_INTERVAL)
             .require_tls(uses_tls)
-            .event_callback(|event| async move {
-                tracing::info!(%event, "connection to NATS");
+            .event_callback(move |event| {
+                note_event(&event, &refusal);
+                std::future::ready(())
             });
         connect = match &options.authorities_file {
             Some(path) => connect.add_root_certificates(path.clone()),
@@ -221,7 +232,23 @@ impl NatsBus {
         if found < MESSAGE_BYTES_MIN {
             return Err(NatsError::MessagesTooSmall { found });
         }
-        Ok(Self { client, servers })
+        Ok(Self { client, servers, refuses_subscription })
+    }
+}
+
+/// Logs an event of the connection, and notes in `refuses_subscription` what it says about that. A
+/// new connection subscribes again.
+fn note_event(event: &Event, refuses_subscription: &AtomicBool) {
+    tracing::info!(%event, "connection to NATS");
+    match event {
+        Event::Connected => refuses_subscription.store(false, Ordering::Relaxed),
+        Event::ServerError(ServerError::Other(message)) => {
+            let start = message.get(..SUBSCRIPTION_REFUSED.len());
+            if start.is_some_and(|start| start.eq_ignore_ascii_case(SUBSCRIPTION_REFUSED)) {
+                refuses_subscription.store(true, Ordering::Relaxed);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -311,6 +338,16 @@ impl Bus for NatsBus {
 
     fn message_bytes_max(&self) -> usize {
         self.client.max_payload()
+    }
+
+    fn state(&self) -> BusState {
+        match self.client.connection_state() {
+            State::Connected if self.refuses_subscription.load(Ordering::Relaxed) => {
+                BusState::SubscriptionRefused
+            }
+            State::Connected => BusState::Connected,
+            State::Pending | State::Disconnected => BusState::Disconnected,
+        }
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {

@@ -6,6 +6,7 @@
 
 mod call;
 mod callers;
+mod monitor;
 mod questions;
 mod table;
 
@@ -21,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
+pub use self::monitor::{WorkerMonitor, WorkerStatus};
 use self::questions::OpenQuestions;
 use self::table::{Attachment, CallTable, OfferStatus, OpenOffer};
 use crate::bus::{Bus, BusMessage, Subscription};

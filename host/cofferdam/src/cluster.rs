@@ -1,8 +1,10 @@
 //! Tools on several machines: workers run the calls, gateways take them from MCP clients.
 //!
-//! A worker offers the tools of a [`Host`]; its configuration decides what they may do. A gateway
+//! A worker offers the tools of a [`Host`](crate::Host); its configuration decides what they may do. A gateway
 //! has no plugins of its own. It looks for the tools of workers when it starts and from then on, so
 //! that workers can come, go and change while it runs.
+
+mod worker;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,15 +14,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
-use cofferdam_cluster::{
-    ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant, Worker, WorkerOptions,
-};
+use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant};
 use cofferdam_mcp::{Server, SharedSessions, SharedTasks, TakenTask};
 use cofferdam_tool::ToolSource;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::worker::{WorkerConnection, WorkerLimits};
 use crate::servers::ChangeSignal;
-use crate::{Error, Host, Operator, Result};
+use crate::{Error, Operator, Result};
 
 /// Interval in which a gateway looks for changes of the workers' tools.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
@@ -86,65 +87,6 @@ fn nats_error(error: NatsError) -> Error {
     match error {
         NatsError::Address { .. } | NatsError::File { .. } => Error::invalid(error.to_string()),
         other => Error::NotAccepted(other.to_string()),
-    }
-}
-
-/// Number of calls that a worker runs at the same time.
-#[derive(Debug, Clone, Copy)]
-pub struct WorkerLimits {
-    /// Maximum number of calls.
-    pub calls_max: usize,
-    /// Maximum number of calls of one caller. The default is `calls_max`.
-    pub caller_calls_max: Option<usize>,
-}
-
-/// Connection of a worker to its cluster.
-pub struct WorkerConnection {
-    bus: Arc<NatsBus>,
-    tenant: Tenant,
-}
-
-impl WorkerConnection {
-    /// Connects to a cluster. Gateways do not see the worker before it runs.
-    ///
-    /// # Errors
-    /// Returns an error if there is no connection.
-    pub async fn open(options: &ClusterOptions) -> Result<Self> {
-        let tenant = options.to_tenant()?;
-        Ok(Self { bus: options.connect("cofferdam worker").await?, tenant })
-    }
-
-    /// Offers the tools of a host to gateways until `stop` is canceled. Then the worker takes no
-    /// more calls and waits at most `drain_wait` for those that run.
-    ///
-    /// # Errors
-    /// Returns an error if the host has no tools, or the connection is lost at the start.
-    pub async fn run(
-        self,
-        host: &Host,
-        limits: WorkerLimits,
-        drain_wait: Duration,
-        operator: &Operator,
-        stop: CancellationToken,
-    ) -> Result<()> {
-        let toolset = host.toolset().clone();
-        let count = toolset.definitions().len();
-        let options = WorkerOptions {
-            tenant: self.tenant,
-            calls_max: limits.calls_max,
-            caller_calls_max: limits.caller_calls_max.unwrap_or(usize::MAX),
-            ..WorkerOptions::default()
-        };
-        let worker = Worker::start(self.bus, toolset, options).await.map_err(not_started)?;
-        let tools = if count == 1 { "tool" } else { "tools" };
-        operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
-        stop.cancelled().await;
-        operator.note(&format!("ending; calls that still run: {}", worker.calls()));
-        worker.drain(drain_wait).await;
-        if let Some(log) = host.call_log() {
-            log.finish().await;
-        }
-        Ok(())
     }
 }
 

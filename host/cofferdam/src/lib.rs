@@ -339,6 +339,8 @@ pub mod mcp_clients;
 mod media_type;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 pub mod model_specs;
+#[cfg(feature = "mcp")]
+mod monitoring;
 mod operator;
 pub mod pins;
 pub mod pipe;

@@ -68,7 +68,7 @@ pub use finding::{ClaimSource, FindingKind, LogFinding};
 pub use follow::LogFollower;
 pub use item::LogItem;
 pub use log::{CallList, Log, TimedEvent};
-pub use metrics::CallMetrics;
+pub use metrics::{CallMetrics, Gauge, gauges_text};
 pub use minutes::MinuteStats;
 pub use note::{NoteError, VerifierKey};
 #[cfg(feature = "otlp-http")]

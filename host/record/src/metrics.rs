@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::capture::{cut, reason};
 use starts::CallStarts;
+pub use text::{Gauge, gauges_text};
 
 /// Number of parts, each for some threads.
 const SHARDS: usize = 16;
@@ -126,7 +127,7 @@ impl CallMetrics {
     }
 
     /// Returns the metrics in the text format of Prometheus, version 0.0.4. Its media type is
-    /// `text/plain; version=0.0.4`.
+    /// `text/plain; version=0.0.4`. [`gauges_text`] returns further ones.
     #[must_use]
     pub fn prometheus(&self) -> String {
         let mut tools = BTreeMap::<ToolKey, ToolCounts>::new();

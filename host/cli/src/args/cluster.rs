@@ -1,10 +1,12 @@
 //! Flags of gateways and workers.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use cofferdam::cluster::{ClusterOptions, ResultStorage};
 
+use super::serve::http_address;
 use super::{NoRecordArgs, PluginArgs};
 
 pub(crate) const WORKER_EXAMPLES: &str = "\
@@ -39,6 +41,10 @@ pub(crate) struct WorkerArgs {
     /// Maximum time to wait for running calls at the end, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) drain_wait: u32,
+    /// Serve /healthz and /metrics (Prometheus) on this address, which needs no token; calls are
+    /// counted only with this flag
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    pub(crate) monitoring: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) record: NoRecordArgs,
 }

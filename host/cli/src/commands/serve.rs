@@ -66,10 +66,7 @@ pub(super) async fn serve(
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
     if let Some(address) = args.monitoring {
-        let listener = listen(address).await?;
-        let address = listener.local_addr()?;
-        print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
-        service.serve_monitoring(listener, stop.clone());
+        service.serve_monitoring(listen_for_monitoring(address).await?, stop.clone());
     }
     let listener = match args.http {
         Some(address) => Some(listen(address).await?),
@@ -89,6 +86,14 @@ pub(super) async fn serve(
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Listens on the address of monitoring pages, and notes where they are.
+pub(super) async fn listen_for_monitoring(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = listen(address).await?;
+    let address = listener.local_addr()?;
+    print::note(&format!("health and metrics are at http://{address}/healthz and /metrics"));
+    Ok(listener)
 }
 
 /// Returns the options of pages that show the calls of the server and call its tools.

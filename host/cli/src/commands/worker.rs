@@ -6,6 +6,7 @@ use cofferdam::cluster::{WorkerConnection, WorkerLimits};
 use cofferdam::{Host, Purpose};
 use tokio_util::sync::CancellationToken;
 
+use super::serve::listen_for_monitoring;
 use crate::args::{Global, WorkerArgs};
 use crate::exit::Exit;
 use crate::host;
@@ -13,7 +14,10 @@ use crate::signals::stop_on_signals;
 
 pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exit> {
     // First, because loading may take longer.
-    let connection = WorkerConnection::open(&args.access.options(&args.cluster)).await?;
+    let mut connection = WorkerConnection::open(&args.access.options(&args.cluster)).await?;
+    if let Some(address) = args.monitoring {
+        connection.serve_monitoring(listen_for_monitoring(address).await?);
+    }
     let mut engine = host::engine_options(global);
     engine.pool.concurrent_calls_max = u32::from(args.calls);
     let operator = host::operator();
@@ -22,6 +26,7 @@ pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exi
         .engine(engine)
         .operator(operator.clone())
         .purpose(Purpose::Call)
+        .counts_calls(args.monitoring.is_some())
         .build()
         .await?;
     let stop = CancellationToken::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cofferdam_cluster::bus::{BusError, Subscription};
+use cofferdam_cluster::bus::{BusError, BusState, Subscription};
 use cofferdam_cluster::nats::NatsResults;
 use cofferdam_cluster::{
     Bus, Dispatcher, DispatcherOptions, NodeName, Tenant, Worker, WorkerOptions,
@@ -233,6 +233,10 @@ impl Bus for DyingBus {
 
     fn message_bytes_max(&self) -> usize {
         self.bus.message_bytes_max()
+    }
+
+    fn state(&self) -> BusState {
+        self.bus.state()
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cofferdam_cluster::bus::{Bus, BusError, BusMessage, Subscription};
+use cofferdam_cluster::bus::{Bus, BusError, BusMessage, BusState, Subscription};
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
@@ -292,6 +292,13 @@ impl Bus for SimulatedBus {
 
     fn message_bytes_max(&self) -> usize {
         1024 * 1024
+    }
+
+    fn state(&self) -> BusState {
+        match self.network.is_dead(self.node) {
+            true => BusState::Disconnected,
+            false => BusState::Connected,
+        }
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {

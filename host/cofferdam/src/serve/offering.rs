@@ -22,7 +22,6 @@ use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::pattern::ToolPattern;
-use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{Permission, ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
@@ -142,9 +141,9 @@ impl ServedState {
         };
         let metrics = match before {
             Some(before) => before.metrics.clone(),
-            None => options.counts_calls.then(|| {
-                Arc::new(CallMetrics::new(records::sink(call_log.as_ref(), &options.selection)))
-            }),
+            None => options
+                .counts_calls
+                .then(|| records::metrics(call_log.as_ref(), &options.selection)),
         };
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built =
@@ -269,11 +268,11 @@ impl ServedState {
         None
     }
 
-    /// Returns the log of the calls.
     pub(super) fn metrics(&self) -> Option<Arc<CallMetrics>> {
         self.metrics.clone()
     }
 
+    /// Returns the log of the calls.
     pub(super) fn call_log(&self) -> Option<Arc<CallLog>> {
         self.call_log.clone()
     }
@@ -492,11 +491,8 @@ impl ServedState {
         if let Some(log) = &self.call_log {
             log.note_plugins(self.ready().map(|(_, plugin)| plugin));
         }
-        let sink = match &self.metrics {
-            Some(metrics) => Some(Arc::clone(metrics) as Arc<dyn CallSink>),
-            None => records::sink(self.call_log.as_ref(), &options.selection),
-        };
-        if let Some(sink) = sink {
+        let (metrics, log) = (self.metrics.as_ref(), self.call_log.as_ref());
+        if let Some(sink) = records::counted_sink(metrics, log, &options.selection) {
             toolset.set_sink(sink);
         }
         // The tools of an agent may not be loaded yet. Clients wait for what is loading.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::Engine;
-use cofferdam_mcp::{Grantor, HttpOptions, MonitoringPage, Server, ServerOptions};
+use cofferdam_mcp::{Grantor, HttpOptions, Server, ServerOptions};
 use cofferdam_record::CallMetrics;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use super::{RunningService, ServedAgents, ServedState, follow};
 use crate::cluster::RemoteTools;
 use crate::error::Context as _;
 use crate::loading::Loader;
+use crate::monitoring::{self, HealthReport, MonitoringSource};
 use crate::records::CallLog;
 use crate::servers::ChangeSignal;
 use crate::{Error, FirstBuild, Operator, Result, Selection};
@@ -132,17 +133,8 @@ impl Service {
     /// Every client that can connect to `listener` may read them: they have the names of tools and
     /// plugins, but nothing of the calls themselves.
     pub fn serve_monitoring(&self, listener: TcpListener, stop: CancellationToken) {
-        let (log, metrics) = (self.call_log.clone(), self.metrics.clone());
-        let pages = move |path: &str| match path {
-            "/healthz" => Some(health(log.as_deref())),
-            "/metrics" => metrics.as_ref().map(|metrics| MonitoringPage {
-                is_healthy: true,
-                media_type: "text/plain; version=0.0.4",
-                text: metrics.prometheus(),
-            }),
-            _ => None,
-        };
-        tokio::spawn(cofferdam_mcp::serve_monitoring(listener, Arc::new(pages), stop));
+        let served = MonitoredService { log: self.call_log.clone(), metrics: self.metrics.clone() };
+        monitoring::serve(listener, served, stop);
     }
 
     /// Returns the tools that clients see, for the pages of an inspector.
@@ -247,27 +239,18 @@ impl Service {
     }
 }
 
-/// Returns the page about the health of a server: it is unwell if it cannot record its calls.
-fn health(log: Option<&CallLog>) -> MonitoringPage {
-    let mut lines = vec!["serving".to_owned()];
-    let mut is_healthy = true;
-    if let Some(log) = log {
-        let health = log.recorder().health();
-        is_healthy = !health.is_failing;
-        lines.push(match is_healthy {
-            true => "the call log is written".to_owned(),
-            false => "the call log cannot be written".to_owned(),
-        });
-        if health.dropped > 0 {
-            lines.push(format!("not recorded: {}", health.dropped));
-        }
-        #[cfg(feature = "otlp")]
-        if let Some(export) = log.export_health() {
-            let state = if export.is_failing { "cannot be sent" } else { "are sent" };
-            lines
-                .push(format!("spans {state}: {} sent, {} rejected", export.sent, export.rejected));
-        }
+/// Part of a server that monitoring systems see: it is unwell if it cannot record its calls.
+struct MonitoredService {
+    log: Option<Arc<CallLog>>,
+    metrics: Option<Arc<CallMetrics>>,
+}
+
+impl MonitoringSource for MonitoredService {
+    fn health(&self) -> HealthReport {
+        HealthReport::new(true, "serving").with_log(self.log.as_deref())
     }
-    let text = lines.iter().map(|line| format!("{line}\n")).collect();
-    MonitoringPage { is_healthy, media_type: "text/plain; charset=utf-8", text }
+
+    fn metrics(&self) -> Option<String> {
+        self.metrics.as_ref().map(|metrics| metrics.prometheus())
+    }
 }

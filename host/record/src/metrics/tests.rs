@@ -124,7 +124,9 @@ async fn calls_are_counted_by_tool_and_outcome() {
     assert_eq!(value(&samples, "cofferdam_calls_in_progress", &[]), Some(1.0));
     drop(open);
 
-    let samples = parse(&metrics.prometheus());
+    let gauge = Gauge { name: "x_draining", help: "1 if x drains.", value: 1 };
+    let samples = parse(&(metrics.prometheus() + &gauges_text(&[gauge])));
+    assert_eq!(value(&samples, "x_draining", &[]), Some(1.0));
     let calls = |tool: &str, outcome: &str| {
         let labels = [("plugin", "a \"b\"\\\nc"), ("tool", tool), ("outcome", outcome)];
         value(&samples, "cofferdam_calls_total", &labels)

@@ -10,6 +10,28 @@ const DURATION: &str = "cofferdam_call_duration_seconds";
 const REFUSALS: &str = "cofferdam_refusals_total";
 const IN_PROGRESS: &str = "cofferdam_calls_in_progress";
 
+/// A current value, for a monitoring system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gauge {
+    /// Name of the metric.
+    pub name: &'static str,
+    /// Meaning of the value, in one line.
+    pub help: &'static str,
+    /// Current value.
+    pub value: u64,
+}
+
+/// Returns the text of gauges, which can follow that of other metrics.
+#[must_use]
+pub fn gauges_text(gauges: &[Gauge]) -> String {
+    let mut text = MetricsText::default();
+    for gauge in gauges {
+        text.family(gauge.name, "gauge", gauge.help);
+        text.sample(gauge.name, &[], gauge.value);
+    }
+    text.0
+}
+
 /// Text that is being written.
 #[derive(Default)]
 struct MetricsText(String);
