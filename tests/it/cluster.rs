@@ -223,6 +223,39 @@ fn the_permissions_in_the_manifests_are_enough() {
     assert!(other.contains("IdempotencyConflict"), "{other}");
 }
 
+/// Seed of a user, which is no secret: it is in the documentation of async-nats.
+const SEED: &str = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY";
+/// Public key of [`SEED`].
+const PUBLIC_KEY: &str = "UAMMBNV2EYR65NYZZ7IAK5SIR5ODNTTERJOBOF4KJLMWI45YOXOSWULM";
+
+#[test]
+fn a_worker_and_a_gateway_have_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let users = format!("authorization {{ users = [ {{ nkey: {PUBLIC_KEY} }} ] }}\n");
+    std::fs::write(path("nats.conf"), users).unwrap();
+    std::fs::write(path("nkey"), format!("{SEED}\n")).unwrap();
+    let (damaged, _) = SEED.split_at(57);
+    std::fs::write(path("damaged"), damaged).unwrap();
+    let Some(nats) = Nats::start(&["-c", &path("nats.conf")]) else { return };
+    let with_key = |name: &str| {
+        let mut worker = worker(&nats.url());
+        worker.args(["--cluster-credentials", &path(name), "--plugin"]).arg(guest("served"));
+        worker
+    };
+    let worker = Pipe::of(&mut with_key("nkey"));
+    worker.has_said("is ready with");
+    let cluster = ["--cluster", &nats.url(), "--cluster-credentials", &path("nkey")];
+    let mut gateway = Pipe::of(&mut command(&[], &cluster));
+    let answer = gateway.call("echo", json!({"message": "a"}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+
+    let (code, line) = mistake(with_key("damaged"));
+    assert_eq!(code, Some(2));
+    let cause = "the nkey seed is damaged: expected 58 characters that end with their checksum";
+    assert!(line.contains(cause) && !line.contains("PB2RUOE4"), "{line}");
+}
+
 const FORM: &str =
     r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
 

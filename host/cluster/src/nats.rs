@@ -4,12 +4,11 @@
 //! background, with all subscriptions; what is published meanwhile waits in memory, up to the
 //! capacity of the client.
 
+mod credentials;
 mod results;
 
 use std::error::Error as _;
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,14 +24,13 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use rustls::{ClientConfig, RootCertStore};
 
+use self::credentials::NatsCredentials;
 pub use self::results::NatsResults;
 use crate::bus::{Bus, BusError, BusMessage, BusState, Subscription};
 use crate::frame::HEADER_BYTES_MAX;
 
 /// Time to wait for the first connection.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Maximum size of a file with credentials in bytes.
-const CREDENTIALS_BYTES_MAX: u64 = 4096;
 /// Interval in which a silent connection is tested. Two unanswered tests end it.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Start of the server's message about a subscription that the user's permissions do not cover.
@@ -46,8 +44,9 @@ pub struct NatsOptions {
     /// Addresses: `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. They may
     /// contain a user and a password, or a token.
     pub servers: String,
-    /// File with `USER:PASSWORD` or a token in one line, instead of credentials in the address,
-    /// which other users of the machine can see.
+    /// File with credentials, instead of those in the address, which other users of the machine can
+    /// see: `USER:PASSWORD`, a token or the nkey seed of a user (`SU…`) in one line, or a JWT and a
+    /// seed as `nsc` writes them (`.creds`).
     pub credentials_file: Option<PathBuf>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,
@@ -141,43 +140,6 @@ pub enum NatsError {
     },
 }
 
-/// Credentials for a server.
-enum NatsCredentials {
-    Password { user: String, password: String },
-    Token(String),
-}
-
-impl NatsCredentials {
-    fn of_address(address: &ServerAddr) -> Option<Self> {
-        let user = address.username()?.to_owned();
-        Some(match address.password() {
-            Some(password) => Self::Password { user, password: password.to_owned() },
-            None => Self::Token(user),
-        })
-    }
-
-    fn read_ambient(path: &Path) -> Result<Self, NatsError> {
-        let failed = |cause: String| NatsError::File { path: path.to_owned(), cause };
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-        let mut text = String::new();
-        file.take(CREDENTIALS_BYTES_MAX)
-            .read_to_string(&mut text)
-            .map_err(|error| failed(error.to_string()))?;
-        match text.trim() {
-            "" => Err(failed("expected `USER:PASSWORD` or a token, found nothing".to_owned())),
-            line if line.contains('\n') => Err(failed(
-                "expected `USER:PASSWORD` or a token in one line, found several lines".to_owned(),
-            )),
-            line => Ok(match line.split_once(':') {
-                Some((user, password)) => {
-                    Self::Password { user: user.to_owned(), password: password.to_owned() }
-                }
-                None => Self::Token(line.to_owned()),
-            }),
-        }
-    }
-}
-
 /// Connection to NATS.
 pub struct NatsBus {
     client: Client,
@@ -216,13 +178,9 @@ impl NatsBus {
             Some(path) => Some(NatsCredentials::read_ambient(path)?),
             None => of_address,
         };
-        connect = match credentials {
-            Some(NatsCredentials::Password { user, password }) => {
-                connect.user_and_password(user, password)
-            }
-            Some(NatsCredentials::Token(token)) => connect.token(token),
-            None => connect,
-        };
+        if let Some(credentials) = credentials {
+            connect = credentials.add_to(connect);
+        }
         let connecting = tokio::time::timeout(CONNECT_WAIT, connect.connect(addresses)).await;
         let client = match connecting {
             Err(_) => return Err(NatsError::Unreachable { servers }),

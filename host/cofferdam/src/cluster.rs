@@ -36,7 +36,7 @@ pub struct ClusterOptions {
     pub servers: String,
     /// Tenant: gateways see the tools of workers of their tenant only. The default is `default`.
     pub tenant: Option<String>,
-    /// File with `USER:PASSWORD` or a token in one line.
+    /// File with `USER:PASSWORD`, a token or an nkey seed in one line, or a `.creds` file.
     pub credentials_file: Option<PathBuf>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,

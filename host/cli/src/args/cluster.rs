@@ -55,7 +55,8 @@ pub(crate) struct ClusterAccessArgs {
     /// Tenant of the cluster, whose tools are invisible to other tenants [default: default]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     pub(crate) cluster_tenant: Option<String>,
-    /// File with the credentials for NATS in one line: USER:PASSWORD or a token
+    /// File with the credentials for NATS: USER:PASSWORD, a token or an nkey seed in one line, or a
+    /// .creds file
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) cluster_credentials: Option<PathBuf>,
     /// File with the authorities of the NATS server's certificate (PEM) [default: Mozilla's]

@@ -15,6 +15,7 @@
 
 mod calls;
 mod connection;
+mod credentials;
 mod hostile;
 mod jetstream;
 mod keys;
