@@ -20,13 +20,13 @@ use crate::serve_changes::asked;
 use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, command, request};
 
 /// NATS server that runs until it is dropped.
-struct Nats {
+pub(crate) struct Nats {
     process: Child,
     address: String,
 }
 
 impl Nats {
-    fn start(arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         // Without a server, `cargo xtask test` says that these tests are skipped.
         let program = std::env::var_os("COFFERDAM_NATS_SERVER")?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
@@ -42,7 +42,7 @@ impl Nats {
         Some(server)
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
@@ -69,7 +69,7 @@ impl Nats {
         worker
     }
 
-    fn gateway(&self) -> Pipe {
+    pub(crate) fn gateway(&self) -> Pipe {
         Pipe::of(&mut command(&[], &["--cluster", &self.url()]))
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Nats {
     }
 }
 
-fn worker(servers: &str) -> Command {
+pub(crate) fn worker(servers: &str) -> Command {
     let mut command = Command::new(binary());
     command.env_clear().env("COFFERDAM_CACHE_DIR", shared_cache());
     command.args(["worker", "--no-record", "--cluster", servers]);

@@ -46,6 +46,8 @@
 //! | `wire` | no tests: an MCP server, and raw bytes to and from it |
 //! | `serve` | MCP line by line: both revisions, both transports, shutdown |
 //! | `cluster` | workers and gateways on a NATS server |
+//! | `cluster_reload` | changes of plugins and configurations while a worker runs |
+//! | `cluster_rollout` | versions that a gateway offers: pins, canaries, and the way back |
 //! | `kubernetes` | the manifests of `docs/kubernetes` |
 //! | `monitoring` | health and metrics of a server, and spans for a collector |
 //! | `serve_agents` | agents and workflows as tools of a server |
@@ -92,6 +94,8 @@ mod cli_skills;
 mod cli_workflow;
 mod client;
 mod cluster;
+mod cluster_reload;
+mod cluster_rollout;
 mod code_mode;
 mod commands;
 mod conflicts;

@@ -25,7 +25,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand};
 
 pub(crate) use self::author::{BuildArgs, DevArgs, NewArgs, TestArgs, WrapArgs};
 pub(crate) use self::chat::{ApprovalArgs, AskMode, ChatArgs};
-pub(crate) use self::cluster::{ClusterAccessArgs, ClusterResults, WorkerArgs};
+pub(crate) use self::cluster::{ClusterAccessArgs, ClusterResults, FleetArgs, WorkerArgs};
 pub(crate) use self::confinement::ConfinementLevel;
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::eval::EvalArgs;
@@ -181,6 +181,9 @@ Examples:
     /// Run tools for gateways on other machines
     #[command(after_help = cluster::WORKER_EXAMPLES)]
     Worker(Box<WorkerArgs>),
+    /// List the versions of plugins that workers have
+    #[command(after_help = cluster::FLEET_EXAMPLES)]
+    Fleet(FleetArgs),
     /// Serve tools to the program that started this command, such as a client library
     #[command(after_help = PIPE_HELP)]
     Pipe(PipeArgs),

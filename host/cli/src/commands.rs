@@ -17,6 +17,7 @@ mod doctor;
 mod embed;
 mod eval;
 mod fetch;
+mod fleet;
 mod generate;
 mod grant;
 mod inspect;
@@ -62,6 +63,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Workflow(command) => workflow::run(global, command).await,
         Command::Serve(args) => serve::run(global, args).await,
         Command::Worker(args) => worker::run(global, *args).await,
+        Command::Fleet(args) => fleet::run(&args).await,
         Command::Pipe(args) => pipe::run(global, &args).await,
         Command::Search(args) => search::run(&args).await,
         Command::Add(args) => add::run(global, &args).await,

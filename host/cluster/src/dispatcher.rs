@@ -62,6 +62,15 @@ impl Default for DispatcherOptions {
     }
 }
 
+/// Version of a source that workers have.
+#[derive(Clone)]
+pub struct SourceVersion {
+    /// The source in this version.
+    pub source: Arc<RemoteSource>,
+    /// Number of workers that have it.
+    pub workers: usize,
+}
+
 /// Finds and calls the tools of workers.
 pub struct Dispatcher {
     bus: Arc<dyn Bus>,
@@ -105,26 +114,37 @@ impl Dispatcher {
         }))
     }
 
-    /// Returns the sources of tools that workers have at present. Of two versions of a source, the
-    /// one that more workers have is returned.
+    /// Returns the sources of tools that workers have at present. Of several versions of a source,
+    /// the one that most workers have is returned.
     ///
     /// # Errors
     /// [`ClusterError::NoWorkers`] if no worker answers.
     pub async fn discover(self: &Arc<Self>) -> Result<Vec<Arc<RemoteSource>>, ClusterError> {
-        let workers_by_route = self.list().await?;
-        let mut versions: BTreeMap<String, (Arc<RemoteSource>, usize)> = BTreeMap::new();
-        for (route, workers) in workers_by_route {
-            let Some(source) = self.describe(&route).await? else { continue };
-            let others = versions.get(source.name()).map_or(0, |(_, others)| *others);
-            if workers > others {
-                versions.insert(source.name().to_owned(), (source, workers));
+        let mut by_name: BTreeMap<String, SourceVersion> = BTreeMap::new();
+        for version in self.versions().await? {
+            let others = by_name.get(version.source.name()).map_or(0, |other| other.workers);
+            if version.workers > others {
+                by_name.insert(version.source.name().to_owned(), version);
             }
+        }
+        Ok(by_name.into_values().map(|version| version.source).collect())
+    }
+
+    /// Returns all versions of all sources that workers have at present.
+    ///
+    /// # Errors
+    /// Like [`discover`](Self::discover).
+    pub async fn versions(self: &Arc<Self>) -> Result<Vec<SourceVersion>, ClusterError> {
+        let mut versions = Vec::new();
+        for (route, workers) in self.list().await? {
+            let source = self.describe(&route).await?;
+            versions.extend(source.map(|source| SourceVersion { source, workers }));
         }
         if versions.is_empty() {
             return Err(ClusterError::NoWorkers);
         }
         self.known().retain(|_, source| source.strong_count() > 0);
-        Ok(versions.into_values().map(|(source, _)| source).collect())
+        Ok(versions)
     }
 
     /// Returns the number of workers that have each route.

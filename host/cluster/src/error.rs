@@ -45,6 +45,9 @@ pub enum DispatchError {
     /// No worker has the tool.
     #[error("no worker has this version of the tool")]
     NoWorker,
+    /// No worker has the version that the operator has pinned.
+    #[error("no worker has the pinned version {0} of the tool")]
+    VersionAbsent(String),
     /// All workers that were asked are busy.
     #[error("all workers are busy")]
     Busy,
@@ -85,7 +88,9 @@ impl DispatchError {
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::OutcomeUnknown => "OutcomeUnknown",
-            Self::NoWorker | Self::NoAnswer | Self::Disconnected(_) => "WorkerUnavailable",
+            Self::NoWorker | Self::VersionAbsent(_) | Self::NoAnswer | Self::Disconnected(_) => {
+                "WorkerUnavailable"
+            }
             Self::Busy => "WorkersBusy",
             Self::CallTooLarge { .. } => "CallTooLarge",
             Self::KeyConflict => "IdempotencyConflict",
@@ -105,6 +110,10 @@ impl DispatchError {
             }
             Self::NoWorker | Self::NoAnswer | Self::Disconnected(_) => {
                 "The tool is not available at the moment. Nothing was called."
+            }
+            Self::VersionAbsent(_) => {
+                "The version of the tool that the operator has pinned is not available. Nothing \
+                 was called."
             }
             Self::Busy => "The tool is busy. Nothing was called; try again later.",
             Self::CallTooLarge { .. } => {

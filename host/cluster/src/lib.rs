@@ -57,7 +57,7 @@ mod timing;
 mod worker;
 
 pub use bus::Bus;
-pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource, ResumedCall};
+pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource, ResumedCall, SourceVersion};
 pub use error::{ClusterError, DispatchError};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;

@@ -69,13 +69,33 @@ impl Default for WorkerOptions {
     }
 }
 
-/// A running worker. Dropping it does not end it; [`Worker::drain`] does.
+/// A running worker. Clones are the same worker. Dropping it does not end it; [`Worker::drain`]
+/// does.
+#[derive(Clone)]
 pub struct Worker {
     state: Arc<WorkerState>,
-    /// Ends the subscriptions for new calls.
-    stop_offering: CancellationToken,
-    /// Ends all subscriptions.
-    stop: CancellationToken,
+    stops: Arc<Stops>,
+}
+
+/// End the subscriptions of a worker.
+struct Stops {
+    /// Ends those for new calls, and `listing`.
+    offering: CancellationToken,
+    /// Ends that for the question which routes the worker has.
+    listing: CancellationToken,
+    /// End those for calls of one route each.
+    routes: BTreeMap<String, CancellationToken>,
+    /// Ends those for messages to this worker.
+    all: CancellationToken,
+}
+
+impl Stops {
+    fn new(catalog: &BTreeMap<String, SourceEntry>) -> Self {
+        let offering = CancellationToken::new();
+        let routes = catalog.keys().map(|route| (route.clone(), offering.child_token())).collect();
+        let (listing, all) = (offering.child_token(), CancellationToken::new());
+        Self { offering, listing, routes, all }
+    }
 }
 
 struct WorkerState {
@@ -85,10 +105,16 @@ struct WorkerState {
     toolset: Toolset,
     /// Sources by route.
     catalog: BTreeMap<String, SourceEntry>,
-    calls_free: Arc<Semaphore>,
-    callers: Arc<Callers>,
+    permits: WorkerPermits,
     calls: CallTable,
     is_draining: AtomicBool,
+}
+
+/// Permits for calls, which a worker shares with its successors.
+#[derive(Clone)]
+struct WorkerPermits {
+    calls: Arc<Semaphore>,
+    callers: Arc<Callers>,
 }
 
 impl Worker {
@@ -100,6 +126,30 @@ impl Worker {
         bus: Arc<dyn Bus>,
         toolset: Toolset,
         options: WorkerOptions,
+    ) -> Result<Self, ClusterError> {
+        let permits = WorkerPermits {
+            calls: Arc::new(Semaphore::new(options.calls_max)),
+            callers: Callers::new(options.caller_calls_max),
+        };
+        Self::start_with(bus, toolset, options, permits).await
+    }
+
+    /// Starts a worker with other tools. It has another name, and the same permits: both together
+    /// run no more calls than one. [`hand_over`](Self::hand_over) then moves new calls to it.
+    ///
+    /// # Errors
+    /// Like [`Worker::start`].
+    pub async fn start_successor(&self, toolset: Toolset) -> Result<Self, ClusterError> {
+        let options = WorkerOptions { name: NodeName::random(), ..self.state.options.clone() };
+        let permits = self.state.permits.clone();
+        Self::start_with(Arc::clone(&self.state.bus), toolset, options, permits).await
+    }
+
+    async fn start_with(
+        bus: Arc<dyn Bus>,
+        toolset: Toolset,
+        options: WorkerOptions,
+        permits: WorkerPermits,
     ) -> Result<Self, ClusterError> {
         let sources = catalog::sources(&toolset);
         let catalog: BTreeMap<_, _> =
@@ -117,8 +167,7 @@ impl Worker {
         }
         let state = Arc::new(WorkerState {
             subjects: Subjects::new(&options.tenant),
-            calls_free: Arc::new(Semaphore::new(options.calls_max)),
-            callers: Callers::new(options.caller_calls_max),
+            permits,
             calls: CallTable::new(options.timing.retention, options.timing.unattended_max),
             is_draining: AtomicBool::new(false),
             bus,
@@ -126,9 +175,15 @@ impl Worker {
             toolset,
             catalog,
         });
-        let worker =
-            Self { state, stop_offering: CancellationToken::new(), stop: CancellationToken::new() };
+        let stops = Arc::new(Stops::new(&state.catalog));
+        let worker = Self { state, stops };
+        // A worker that does not start, or whose start is canceled, does not offer anything.
+        let half_started =
+            [&worker.stops.offering, &worker.stops.all].map(|stop| stop.clone().drop_guard());
         worker.subscribe().await?;
+        for stop in half_started {
+            stop.disarm();
+        }
         worker.expire_offers();
         Ok(worker)
     }
@@ -145,24 +200,44 @@ impl Worker {
         self.state.calls.active()
     }
 
-    /// Takes no more calls, waits at most `wait_max` for those that run, and ends. Gateways send
-    /// calls that arrive meanwhile to other workers.
-    pub async fn drain(self, wait_max: Duration) {
-        self.state.is_draining.store(true, Ordering::Relaxed);
-        self.stop_offering.cancel();
-        let ended = async {
-            while self.state.calls.active() > 0 {
-                tokio::time::sleep(DRAIN_INTERVAL).await;
+    /// Leaves new calls to `successor`. Gateways no longer list the tools of this worker, and calls
+    /// of sources that are the same in `successor`, or that it does not have, are not taken any
+    /// more. Calls of a version that `successor` has replaced are, because gateways still know that
+    /// version. Returns whether there is such a version.
+    #[must_use]
+    pub fn hand_over(&self, successor: &Self) -> bool {
+        self.stops.listing.cancel();
+        let others = &successor.state.catalog;
+        for (route, stop) in &self.stops.routes {
+            let own = self.state.catalog.get(route).map(|entry| &entry.name);
+            let is_there = others.values().any(|entry| Some(&entry.name) == own);
+            if others.contains_key(route) || !is_there {
+                stop.cancel();
             }
-        };
-        if tokio::time::timeout(wait_max, ended).await.is_err() {
+        }
+        self.stops.routes.values().any(|stop| !stop.is_cancelled())
+    }
+
+    /// Takes no more calls, and waits until those that run have ended. Gateways send calls that
+    /// arrive meanwhile to other workers.
+    pub async fn finish_calls(&self) {
+        self.state.is_draining.store(true, Ordering::Relaxed);
+        self.stops.offering.cancel();
+        while self.state.calls.active() > 0 {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+    }
+
+    /// Takes no more calls, waits at most `wait_max` for those that run, and ends.
+    pub async fn drain(self, wait_max: Duration) {
+        if tokio::time::timeout(wait_max, self.finish_calls()).await.is_err() {
             tracing::warn!(calls = self.state.calls.active(), "calls are canceled");
             self.state.calls.cancel_all();
         }
         // Gateways ask for results that were lost on the way.
         tokio::time::sleep(DRAIN_INTERVAL).await;
         let _ = self.state.bus.flush().await;
-        self.stop.cancel();
+        self.stops.all.cancel();
     }
 
     /// Subscribes to messages for this worker first, so that a call that it offers to run can be
@@ -170,22 +245,22 @@ impl Worker {
     async fn subscribe(&self) -> Result<(), ClusterError> {
         let state = &self.state;
         let own = state.bus.subscribe(&state.subjects.worker(&state.options.name), None).await?;
-        self.receive(own, &self.stop);
+        self.receive(own, &self.stops.all);
         let unheard = state.subjects.all_unheard(&state.options.name);
-        self.receive(state.bus.subscribe(&unheard, None).await?, &self.stop);
-        for route in state.catalog.keys() {
+        self.receive(state.bus.subscribe(&unheard, None).await?, &self.stops.all);
+        for (route, stop) in &self.stops.routes {
             let calls = state.subjects.route(route);
             let calls = state.bus.subscribe(&calls, Some(GROUP)).await?;
-            self.receive(calls, &self.stop_offering);
+            self.receive(calls, stop);
         }
         let catalog = state.bus.subscribe(&state.subjects.catalog(), None).await?;
-        self.receive(catalog, &self.stop_offering);
+        self.receive(catalog, &self.stops.listing);
         Ok(())
     }
 
     /// Withdraws offers that no gateway has confirmed, until the worker ends.
     fn expire_offers(&self) {
-        let (state, stop) = (Arc::clone(&self.state), self.stop.clone());
+        let (state, stop) = (Arc::clone(&self.state), self.stops.all.clone());
         let offer_life = state.options.timing.offer_life;
         self.state.bus.spawn(Box::pin(async move {
             let expiring = async {
@@ -272,10 +347,10 @@ impl WorkerState {
     /// Offers to run a call if the worker and the caller have a permit left. Returns the number of
     /// the offer.
     async fn offer(&self, call: CallHeader, arguments: Bytes, reply: &str) -> Option<u64> {
-        let permit = Arc::clone(&self.calls_free).try_acquire_owned();
+        let permit = Arc::clone(&self.permits.calls).try_acquire_owned();
         let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
         let caller = call.session.as_deref().unwrap_or_default();
-        let permits = permit.and_then(|permit| Some((permit, self.callers.take(caller)?)));
+        let permits = permit.and_then(|permit| Some((permit, self.permits.callers.take(caller)?)));
         let Some(permits) = permits else {
             self.send(reply, &WorkerMessage::Busy {}, b"").await;
             return None;

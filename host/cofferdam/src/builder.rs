@@ -25,7 +25,6 @@ pub struct HostBuilder {
     operator: Operator,
     purpose: Purpose,
     protected: Vec<PathBuf>,
-    counts_calls: bool,
 }
 
 impl Default for HostBuilder {
@@ -36,7 +35,6 @@ impl Default for HostBuilder {
             operator: Operator::default(),
             purpose: Purpose::Converse,
             protected: Vec::new(),
-            counts_calls: false,
         }
     }
 }
@@ -184,13 +182,6 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the counting of all calls, for a monitoring system: [`Host::metrics`] returns the
-    /// counts.
-    pub fn counts_calls(mut self, counts_calls: bool) -> Self {
-        self.counts_calls = counts_calls;
-        self
-    }
-
     /// Sets the purpose of the host. The default is [`Purpose::Converse`].
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = purpose;
@@ -214,9 +205,8 @@ impl HostBuilder {
     /// * a plugin could write a file that controls its grants,
     /// * every plugin is unavailable and there are no other tools.
     pub async fn build(self) -> Result<Host> {
-        let Self { selection, engine, operator, purpose, protected, counts_calls } = &self;
-        let (purpose, counts_calls) = (*purpose, *counts_calls);
-        let parts = HostParts { selection, purpose, protected, counts_calls, operator };
+        let Self { selection, engine, operator, purpose, protected } = &self;
+        let parts = HostParts { selection, purpose: *purpose, protected, operator };
         Box::pin(Host::build(parts, || engine.start())).await
     }
 }

@@ -1,27 +1,32 @@
 //! Tools on several machines: workers run the calls, gateways take them from MCP clients.
 //!
-//! A worker offers the tools of a [`Host`](crate::Host); its configuration decides what they may do. A gateway
+//! A worker offers the tools of a selection; its configuration decides what they may do. A gateway
 //! has no plugins of its own. It looks for the tools of workers when it starts and from then on, so
 //! that workers can come, go and change while it runs.
 
+mod rollout;
 mod worker;
+mod workers;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
-use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, RemoteSource, Tenant};
+use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, SourceVersion, Tenant};
 use cofferdam_mcp::{Server, SharedSessions, SharedTasks, TakenTask};
 use cofferdam_tool::ToolSource;
+use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::worker::{WorkerConnection, WorkerLimits};
+pub(crate) use self::rollout::Rollout;
+pub use self::worker::{LoadedWorker, WorkerConnection, WorkerSettings};
 use crate::servers::ChangeSignal;
-use crate::{Error, Operator, Result};
+use crate::{Error, Operator, Result, text};
 
 /// Interval in which a gateway looks for changes of the workers' tools.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
@@ -105,12 +110,19 @@ pub struct RemoteTools {
     dispatcher: Arc<Dispatcher>,
     /// True if gateways share results, so that they can continue each other's tasks.
     shares_results: bool,
-    sources: Arc<Mutex<BTreeMap<String, FoundSource>>>,
+    found: Arc<Mutex<FoundSources>>,
 }
 
-#[derive(Clone)]
-struct FoundSource {
-    source: Arc<RemoteSource>,
+/// Versions of each source, by name and version.
+#[derive(Default)]
+struct FoundSources {
+    sources: BTreeMap<String, BTreeMap<String, FoundVersion>>,
+    /// Last warnings about versions that no worker has.
+    warnings: Vec<String>,
+}
+
+struct FoundVersion {
+    version: SourceVersion,
     /// Number of times in succession that no worker had it.
     misses: u32,
 }
@@ -128,19 +140,57 @@ impl RemoteTools {
         let shares_results = results.is_shared();
         let options = DispatcherOptions { tenant, results, ..DispatcherOptions::default() };
         let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
-        let tools = Self { dispatcher, shares_results, sources: Arc::default() };
+        let tools = Self { dispatcher, shares_results, found: Arc::default() };
         tools.refresh().await;
-        if tools.sources().is_empty() {
+        if tools.lock().sources.is_empty() {
             operator.note(&format!("warning: {}", ClusterError::NoWorkers));
         }
         Ok(tools)
     }
 
-    /// Returns the sources of tools.
-    #[must_use]
-    pub fn sources(&self) -> Vec<Arc<dyn ToolSource>> {
-        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.values().map(|found| Arc::clone(&found.source) as Arc<dyn ToolSource>).collect()
+    /// Returns the sources of tools that a rollout offers to callers with this percentile, from 0
+    /// to 99.
+    pub(crate) fn sources(&self, rollout: &Rollout, percentile: u8) -> Vec<Arc<dyn ToolSource>> {
+        let found = self.lock();
+        let sources = found.sources.iter();
+        let offered = sources.filter_map(|(name, versions)| {
+            let most = most_workers(versions)?;
+            let Some(mut named) = rollout.versions(name, percentile) else {
+                return Some(Arc::clone(&most.source) as Arc<dyn ToolSource>);
+            };
+            let pin = named.clone().last()?;
+            let there = named.find_map(|version| versions.get(version));
+            Some(match there {
+                Some(there) => Arc::clone(&there.version.source) as Arc<dyn ToolSource>,
+                None => Arc::new(most.source.absent(pin)),
+            })
+        });
+        offered.collect()
+    }
+
+    /// Warns the operator of versions in a rollout that no worker has, once.
+    pub(crate) fn note_absent(&self, rollout: &Rollout, operator: &Operator) {
+        let mut found = self.lock();
+        let absent = rollout.named().filter_map(|(name, key, version)| {
+            let versions = found.sources.get(name);
+            if versions.is_some_and(|versions| versions.contains_key(version)) {
+                return None;
+            }
+            let others: Vec<_> = versions.into_iter().flatten().map(described).collect();
+            let there = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
+            let effect = match key {
+                "pin" => "its tools are unavailable",
+                _ => "its callers get the pinned version",
+            };
+            Some(format!(
+                "warning: no worker has version {version} of `{name}` (`{key}`), so that {effect}; \
+                 workers have: {there}"
+            ))
+        });
+        let warnings: Vec<_> = absent.collect();
+        let new = warnings.iter().filter(|warning| !found.warnings.contains(warning));
+        new.for_each(|warning| operator.note(warning));
+        found.warnings = warnings;
     }
 
     /// Lets other gateways continue the tasks and sessions of a server, if they share results.
@@ -153,9 +203,12 @@ impl RemoteTools {
 
     /// Looks for the tools of workers. Returns whether they have changed.
     async fn refresh(&self) -> bool {
-        let found = self.dispatcher.discover().await.unwrap_or_default();
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        update(&mut sources, found)
+        let versions = self.dispatcher.versions().await.unwrap_or_default();
+        self.lock().update(versions)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FoundSources> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks for changes for as long as the returned guard lives, and announces them.
@@ -209,23 +262,91 @@ impl SharedSessions for RemoteTools {
     }
 }
 
-/// Updates the sources with those that were found. Returns whether there is a change. A source that
-/// was not found stays for a while: its workers may be busy, or not connected at the moment.
-fn update(sources: &mut BTreeMap<String, FoundSource>, found: Vec<Arc<RemoteSource>>) -> bool {
-    let mut has_changed = false;
-    sources.values_mut().for_each(|known| known.misses += 1);
-    for source in found {
-        let name = source.name().to_owned();
-        let known = sources.get_mut(&name);
-        match known.filter(|known| known.source.version() == source.version()) {
-            Some(known) => known.misses = 0,
-            None => {
-                sources.insert(name, FoundSource { source, misses: 0 });
-                has_changed = true;
-            }
+impl FoundSources {
+    /// Updates the versions with those that were found. Returns whether there is a change. A
+    /// version that was not found stays for a while: its workers may be busy, or not connected at
+    /// the moment.
+    fn update(&mut self, versions: Vec<SourceVersion>) -> bool {
+        let before = self.offers();
+        self.sources
+            .values_mut()
+            .flat_map(BTreeMap::values_mut)
+            .for_each(|known| known.misses += 1);
+        for version in versions {
+            let (name, key) = (version.source.name().to_owned(), version.source.version());
+            let of_source = self.sources.entry(name).or_default();
+            let found = FoundVersion { misses: 0, version: version.clone() };
+            of_source.insert(key.to_owned(), found);
         }
+        for versions in self.sources.values_mut() {
+            versions.retain(|_, known| known.misses < MISSES_MAX);
+        }
+        self.sources.retain(|_, versions| !versions.is_empty());
+        before != self.offers()
     }
-    let count = sources.len();
-    sources.retain(|_, known| known.misses < MISSES_MAX);
-    has_changed || sources.len() < count
+
+    /// Returns the versions of each source, and the one that most workers have.
+    fn offers(&self) -> Vec<(String, Vec<String>, Option<String>)> {
+        let offer = |(name, versions): (&String, &BTreeMap<String, FoundVersion>)| {
+            let most = most_workers(versions).map(|most| most.source.version().to_owned());
+            (name.clone(), versions.keys().cloned().collect(), most)
+        };
+        self.sources.iter().map(offer).collect()
+    }
+}
+
+/// Returns the version that most workers have, of those that were found last.
+fn most_workers(versions: &BTreeMap<String, FoundVersion>) -> Option<&SourceVersion> {
+    let order = |known: &&FoundVersion| (known.misses, Reverse(known.version.workers));
+    versions.values().min_by_key(order).map(|known| &known.version)
+}
+
+fn described((version, known): (&String, &FoundVersion)) -> String {
+    format!("{version} ({})", text::counted(known.version.workers, "worker"))
+}
+
+/// Version of a plugin or server that workers have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FleetVersion {
+    /// Name of the plugin or server.
+    pub source: String,
+    /// Version, as the configuration of a gateway names it.
+    pub version: String,
+    /// Number of workers that have it.
+    pub workers: usize,
+    /// Digest of the component; `None` for what is not a plugin.
+    pub digest: Option<String>,
+    /// Names of the tools.
+    pub tools: Vec<String>,
+}
+
+/// Returns the versions that workers of a cluster have, by source.
+///
+/// # Errors
+/// Returns an error if there is no connection, or no worker answers.
+pub async fn fleet(options: &ClusterOptions) -> Result<Vec<FleetVersion>> {
+    let tenant = options.to_tenant()?;
+    let bus = options.connect("cofferdam fleet").await?;
+    let options = DispatcherOptions { tenant, ..DispatcherOptions::default() };
+    let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
+    let versions = dispatcher.versions().await.map_err(not_started)?;
+    let mut versions: Vec<_> = versions.iter().map(fleet_version).collect();
+    versions.sort_by(|one, other| {
+        let order =
+            |it: &FleetVersion| (it.source.clone(), Reverse(it.workers), it.version.clone());
+        order(one).cmp(&order(other))
+    });
+    Ok(versions)
+}
+
+fn fleet_version(found: &SourceVersion) -> FleetVersion {
+    let SourceVersion { source, workers } = found;
+    let definitions = source.definitions();
+    FleetVersion {
+        source: source.name().to_owned(),
+        version: source.version().to_owned(),
+        workers: *workers,
+        digest: source.plugin_identity().map(|plugin| plugin.digest.to_string()),
+        tools: definitions.iter().map(|tool| tool.name.to_string()).collect(),
+    }
 }

@@ -9,6 +9,8 @@
 mod agent;
 #[cfg(feature = "agent")]
 mod agent_calls;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod code;
 mod component;
 pub mod edit;
@@ -47,6 +49,8 @@ use toml::Spanned;
 pub use self::agent::AgentTable;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub(crate) use self::agent::loop_names;
+#[cfg(feature = "cluster")]
+pub(crate) use self::cluster::{ClusterTable, VersionTable};
 pub(crate) use self::code::CodeTable;
 pub use self::component::{ComponentLocation, InvalidLocation};
 pub(crate) use self::files::FilesTable;
@@ -99,6 +103,9 @@ pub struct Config {
     /// Tools for MCP clients, and access over HTTP.
     #[cfg(feature = "mcp")]
     pub(crate) serve: ServeTable,
+    /// Versions of the tools of workers.
+    #[cfg(feature = "cluster")]
+    pub(crate) cluster: ClusterTable,
     /// Directories of skills, and grants of their scripts.
     #[cfg(feature = "skills")]
     pub(crate) skills: SkillsTable,

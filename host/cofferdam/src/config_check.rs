@@ -46,6 +46,8 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
         let models = model_specs::of_config(file)?.into_iter();
         models.map(|(name, model)| (name.to_owned(), model)).collect()
     };
+    #[cfg(feature = "cluster")]
+    crate::cluster::Rollout::of_config(file)?;
     #[cfg(feature = "skills")]
     let skills = skill_tools::summary(file)?;
     file_tools::check(file)?;

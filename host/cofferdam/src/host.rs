@@ -8,7 +8,6 @@ use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 #[cfg(feature = "mcp")]
 use cofferdam_mcp::client::RemoteServer;
-use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::invoke::ApprovalNeed;
@@ -58,7 +57,6 @@ pub struct Host {
     approvals: cofferdam_agent::Approvals,
     engine: Option<Engine>,
     call_log: Option<Arc<CallLog>>,
-    metrics: Option<Arc<CallMetrics>>,
     calls: AtomicU64,
 }
 
@@ -68,7 +66,6 @@ pub(crate) struct HostParts<'a> {
     pub(crate) purpose: Purpose,
     /// Paths that no tool may write to.
     pub(crate) protected: &'a [PathBuf],
-    pub(crate) counts_calls: bool,
     pub(crate) operator: &'a Operator,
 }
 
@@ -84,7 +81,7 @@ impl Host {
         parts: HostParts<'_>,
         start_engine: impl FnOnce() -> Result<Engine>,
     ) -> Result<Self> {
-        let HostParts { selection, purpose, protected, counts_calls, operator } = parts;
+        let HostParts { selection, purpose, protected, operator } = parts;
         let values = if purpose == Purpose::List { Values::Leave } else { Values::Read };
         let mut plan = HostPlan::new(selection, values, protected, None)?;
         if purpose != Purpose::Converse {
@@ -118,7 +115,6 @@ impl Host {
                 .transpose()?
                 .unwrap_or_default(),
             engine: None,
-            metrics: counts_calls.then(|| records::metrics(call_log.as_ref(), selection)),
             call_log,
             calls: AtomicU64::new(0),
         };
@@ -192,13 +188,12 @@ impl Host {
         Ok(())
     }
 
-    /// Sends the calls of all tools to the metrics, and to the program's own sink or the call log.
+    /// Sends the calls of all tools to the program's own sink, or to the call log.
     fn observe_calls(&mut self, selection: &Selection) {
         if let Some(log) = &self.call_log {
             log.note_plugins(self.plugins.iter());
         }
-        let (metrics, log) = (self.metrics.as_ref(), self.call_log.as_ref());
-        if let Some(sink) = records::counted_sink(metrics, log, selection) {
+        if let Some(sink) = records::sink(self.call_log.as_ref(), selection) {
             self.toolset.set_sink(sink);
         }
     }
@@ -286,12 +281,6 @@ impl Host {
     #[must_use]
     pub fn call_log(&self) -> Option<&Arc<CallLog>> {
         self.call_log.as_ref()
-    }
-
-    /// Returns the metrics of the calls, if the host [counts](HostBuilder::counts_calls) them.
-    #[must_use]
-    pub fn metrics(&self) -> Option<&Arc<CallMetrics>> {
-        self.metrics.as_ref()
     }
 
     /// Returns the loaded plugins.

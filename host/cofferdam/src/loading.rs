@@ -174,20 +174,11 @@ async fn load_and(
         LoadedPlugins { plugins: Vec::new(), unavailable: Vec::new(), batch: loader.batch };
     for (mut spec, plugin) in plugins {
         match plugin {
-            LoadState::Ready(mut plugin) => {
-                if widen(&plugin, &mut spec, operator)? {
-                    // The newly granted directory has not been checked yet.
-                    granting::check_mounts(
-                        &spec.options.grants.mounts,
-                        &granting::policy_files(&deciding),
-                    )?;
-                    let options = remembered::widened(&spec, &plugin)?;
-                    plugin = with_options(
-                        &plugin,
-                        &spec,
-                        options.unwrap_or_else(|| spec.options.clone()),
-                    )?;
-                }
+            LoadState::Ready(plugin) => {
+                let plugin = match widen(&plugin, &mut spec, operator)? {
+                    true => with_new_grants(&plugin, &spec, &deciding)?,
+                    false => plugin,
+                };
                 loaded.plugins.push((spec, plugin));
             }
             LoadState::Unavailable(unavailable) => loaded.unavailable.push(unavailable),
@@ -195,6 +186,33 @@ async fn load_and(
         }
     }
     Ok(loaded)
+}
+
+/// Asks the operator for the permissions that a plugin asks for and does not have. Returns the
+/// plugin with those that are granted.
+#[cfg(feature = "cluster")]
+pub(crate) fn ask_for_grants(
+    plugin: &Arc<Plugin>,
+    spec: &mut PluginSpec,
+    deciding: &[PathBuf],
+    operator: &Operator,
+) -> crate::Result<Arc<Plugin>> {
+    match consent::ask_for_missing(plugin, spec, operator)? {
+        true => with_new_grants(plugin, spec, deciding),
+        false => Ok(Arc::clone(plugin)),
+    }
+}
+
+/// Returns a plugin with the grants that its `spec` has received.
+fn with_new_grants(
+    plugin: &Plugin,
+    spec: &PluginSpec,
+    deciding: &[PathBuf],
+) -> crate::Result<Arc<Plugin>> {
+    // The newly granted directory has not been checked yet.
+    granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(deciding))?;
+    let options = remembered::widened(spec, plugin)?;
+    with_options(plugin, spec, options.unwrap_or_else(|| spec.options.clone()))
 }
 
 /// Order in which plugins are reported.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cofferdam_engine::Plugin;
-use cofferdam_record::{CallMetrics, FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder};
+use cofferdam_record::{FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder};
 use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::sink::CallSink;
@@ -272,26 +272,9 @@ impl RecordsTable {
 }
 
 /// Returns the sink of all calls: the program's own, or else the log.
-fn sink(log: Option<&Arc<CallLog>>, selection: &Selection) -> Option<Arc<dyn CallSink>> {
+pub(crate) fn sink(log: Option<&Arc<CallLog>>, selection: &Selection) -> Option<Arc<dyn CallSink>> {
     let recorder = |log: &Arc<CallLog>| Arc::clone(&log.recorder) as Arc<dyn CallSink>;
     selection.call_sink.clone().or_else(|| log.map(recorder))
-}
-
-/// Returns the sink of all calls, behind the metrics that count them, if they are counted.
-pub(crate) fn counted_sink(
-    metrics: Option<&Arc<CallMetrics>>,
-    log: Option<&Arc<CallLog>>,
-    selection: &Selection,
-) -> Option<Arc<dyn CallSink>> {
-    match metrics {
-        Some(metrics) => Some(Arc::clone(metrics) as Arc<dyn CallSink>),
-        None => sink(log, selection),
-    }
-}
-
-/// Returns metrics that pass the calls on to their sink.
-pub(crate) fn metrics(log: Option<&Arc<CallLog>>, selection: &Selection) -> Arc<CallMetrics> {
-    Arc::new(CallMetrics::new(sink(log, selection)))
 }
 
 impl PlannedLog {

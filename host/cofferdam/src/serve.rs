@@ -1,4 +1,4 @@
-//! MCP servers that follow changes: their offer, access over HTTP, and reloading.
+//! MCP servers and workers that follow changes: their offer, access over HTTP, and reloading.
 
 mod access;
 #[cfg(all(
@@ -16,6 +16,8 @@ mod agents;
 mod agents;
 #[cfg(feature = "agent")]
 pub(crate) mod call_rules;
+#[cfg(feature = "cluster")]
+mod followed;
 mod offering;
 mod reload;
 mod running;
@@ -28,7 +30,11 @@ mod workbench;
 
 pub use self::access::HttpAccess;
 pub use self::agents::ServedAgents;
-use self::offering::ServedState;
+#[cfg(feature = "cluster")]
+pub(crate) use self::followed::FollowedTools;
+pub(crate) use self::offering::ServedState;
 use self::reload::follow;
+#[cfg(feature = "cluster")]
+pub(crate) use self::running::OfferTarget;
 use self::running::RunningService;
 pub use self::service::{ServeOptions, Service};

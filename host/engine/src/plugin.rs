@@ -256,6 +256,15 @@ impl Plugin {
         self.code.loaded_copies()
     }
 
+    /// Loads the code, which otherwise the first call does. Later calls no longer need the file of
+    /// the component, which may then have another version.
+    ///
+    /// # Errors
+    /// If the component cannot be loaded, or has changed.
+    pub async fn preload(&self) -> Result<(), LoadError> {
+        self.code.first().get_or_try_init(|| self.load_code()).await.map(drop)
+    }
+
     fn limits(&self) -> &Limits {
         &self.granted.policy.limits
     }

@@ -21,7 +21,7 @@ pub use monitoring::{MonitoringPage, MonitoringPages, serve_monitoring};
 pub use seal::{SealError, StateSeal};
 pub use server::{
     Agent, AgentTool, CallRules, GrantDecision, Grantor, InvalidAgent, ListedResource,
-    MissingGrant, Offer, PolicyDigest, Principal, PromptOffer, Receipts, ResourceOffer,
-    ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SharedTasks, SourceFacts,
-    TakenTask, renamed, standard_streams,
+    MissingGrant, Offer, OfferVariant, PolicyDigest, Principal, PromptOffer, Receipts,
+    ResourceOffer, ResourceSource, RuleDecision, ServeError, Server, ServerOptions, SharedTasks,
+    SourceFacts, TakenTask, renamed, standard_streams,
 };

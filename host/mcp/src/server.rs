@@ -55,8 +55,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::agent::{Agent, AgentTool, InvalidAgent};
-use self::catalog::Catalog;
-pub use self::catalog::{CallRules, Offer, PolicyDigest, RuleDecision, SourceFacts, renamed};
+pub use self::catalog::{
+    CallRules, Offer, OfferVariant, PolicyDigest, RuleDecision, SourceFacts, renamed,
+};
+use self::catalog::{Catalog, Catalogs};
 use self::changes::Changes;
 pub use self::grants::{GrantDecision, Grantor, MissingGrant};
 pub(crate) use self::handler::Handler;
@@ -142,7 +144,7 @@ pub struct Server {
 
 /// State shared by all connections.
 pub(crate) struct ServerShared {
-    catalog: watch::Sender<Arc<Catalog>>,
+    catalogs: watch::Sender<Arc<Catalogs>>,
     options: ServerOptions,
     server_info: Value,
     seal: Seal,
@@ -197,7 +199,7 @@ impl Server {
         let server_info =
             json!({"name": options.name, "title": options.title, "version": options.version});
         let shared = ServerShared {
-            catalog: watch::Sender::new(Arc::new(Catalog::new(offer, options.dialect))),
+            catalogs: watch::Sender::new(Arc::new(Catalogs::new(offer, options.dialect))),
             options,
             server_info,
             seal,
@@ -236,10 +238,11 @@ impl Server {
         let _ = self.shared.shared_sessions.set(sessions);
     }
 
-    /// Returns the tools that clients see now, without the limits of any principal.
+    /// Returns the tools that clients see now, without the limits of any principal and without
+    /// [variants](Offer::variants).
     #[must_use]
     pub fn listed_tools(&self) -> Toolset {
-        let catalog = self.shared.catalog();
+        let catalog = self.shared.main_catalog();
         let listed: BTreeSet<_> = catalog
             .tools
             .iter()
@@ -253,7 +256,7 @@ impl Server {
     /// are JSON.
     #[must_use]
     pub fn rule_decision(&self, tool: &ToolDefinition, arguments: &str) -> Option<RuleDecision> {
-        let catalog = self.shared.catalog();
+        let catalog = self.shared.main_catalog();
         catalog.rules.as_ref().map(|rules| rules.decide(tool, arguments, &catalog.toolset))
     }
 
@@ -261,8 +264,8 @@ impl Server {
     /// clients are notified of the lists that have changed.
     pub fn publish(&self, offer: Offer) {
         self.shared
-            .catalog
-            .send_replace(Arc::new(Catalog::new(offer, self.shared.options.dialect)));
+            .catalogs
+            .send_replace(Arc::new(Catalogs::new(offer, self.shared.options.dialect)));
     }
 
     /// Serves one client on standard input and output until the client closes them or `stop` fires.
@@ -329,7 +332,7 @@ impl Server {
             }
             // A call whose plugin is still loading has not started; the SDK waits five seconds for
             // it.
-            self.shared.catalog_when(DRAIN_MAX, |_| false).await;
+            self.shared.catalog_when(&Principal::local(), DRAIN_MAX, |_| false).await;
             tokio::time::sleep(LEFT_MAX).await;
         };
         let served = tokio::select! {
@@ -351,30 +354,41 @@ impl Server {
 }
 
 impl ServerShared {
-    fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.borrow())
+    /// Returns the catalog of a principal.
+    fn catalog(&self, principal: &Principal) -> Arc<Catalog> {
+        Arc::clone(self.catalogs.borrow().of(principal))
+    }
+
+    /// Returns the catalog of the principals that get no variant.
+    fn main_catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalogs.borrow().main)
     }
 
     /// Returns the catalog for a list request. Shortly after the start it waits for sources that
     /// are still loading, because not every client follows changes.
-    async fn listed_catalog(&self) -> Arc<Catalog> {
+    async fn listed_catalog(&self, principal: &Principal) -> Arc<Catalog> {
         let wait = LIST_WAIT.saturating_sub(self.started.elapsed());
-        self.catalog_when(wait, |_| false).await
+        self.catalog_when(principal, wait, |_| false).await
     }
 
-    /// Returns the catalog once it is `enough`, all sources are loaded, or `wait` has passed.
+    /// Returns the catalog of a principal once it is `enough`, all sources are loaded, or `wait`
+    /// has passed.
     async fn catalog_when(
         &self,
+        principal: &Principal,
         wait: Duration,
         enough: impl Fn(&Catalog) -> bool + Send,
     ) -> Arc<Catalog> {
-        let mut changes = self.catalog.subscribe();
-        let enough = |catalog: &Arc<Catalog>| !catalog.is_loading() || enough(catalog);
+        let mut changes = self.catalogs.subscribe();
+        let enough = |catalogs: &Arc<Catalogs>| {
+            let catalog = catalogs.of(principal);
+            !catalog.is_loading() || enough(catalog)
+        };
         if !wait.is_zero() && !enough(&changes.borrow()) {
             // On a timeout, the list is built from the current state.
             let _ = tokio::time::timeout(wait, changes.wait_for(enough)).await;
         }
-        self.catalog()
+        self.catalog(principal)
     }
 
     /// Waits until no call is running, for at most [`DRAIN_MAX`].
@@ -385,7 +399,7 @@ impl ServerShared {
     }
 
     fn changes(&self) -> Changes {
-        Changes::new(self.catalog.subscribe())
+        Changes::new(self.catalogs.subscribe())
     }
 
     fn next_call_id(&self) -> String {

@@ -17,6 +17,26 @@ Examples:
   cofferdam worker --config cofferdam.toml --cluster nats://10.0.0.5:4222
   cofferdam worker --plugin text.wasm --cluster tls://nats.local --cluster-credentials nats.key";
 
+pub(crate) const FLEET_EXAMPLES: &str = "\
+Asks all workers, as a gateway does. A gateway offers the version of each plugin that most workers
+have, unless [cluster.versions.NAME] of its configuration pins one.
+
+Examples:
+  cofferdam fleet --cluster nats://10.0.0.5:4222
+  cofferdam fleet --cluster tls://nats.local --cluster-credentials gateway.key --json";
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FleetArgs {
+    /// NATS servers, such as nats://10.0.0.5:4222; several separated by commas
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) access: ClusterAccessArgs,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
@@ -47,6 +67,9 @@ pub(crate) struct WorkerArgs {
     pub(crate) monitoring: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) record: NoRecordArgs,
+    /// Disable hot reload of plugins and configuration
+    #[arg(long)]
+    pub(crate) no_watch: bool,
 }
 
 /// Access to a cluster.

@@ -25,13 +25,15 @@ pub struct RemoteSource {
     entry: SourceEntry,
     plugin: Option<PluginIdentity>,
     definitions: Arc<[Arc<ToolDefinition>]>,
+    /// True if calls are refused, because no worker has this version.
+    is_absent: bool,
 }
 
 impl RemoteSource {
     pub(super) fn new(dispatcher: Arc<Dispatcher>, route: &str, entry: SourceEntry) -> Self {
         let definitions = entry.tools.iter().map(|tool| Arc::new(tool.definition())).collect();
         let plugin = entry.plugin_identity();
-        Self { dispatcher, route: route.to_owned(), entry, plugin, definitions }
+        Self { dispatcher, route: route.to_owned(), entry, plugin, definitions, is_absent: false }
     }
 
     /// Returns the version of the source: a digest over its plugin and its definitions. Only
@@ -39,6 +41,14 @@ impl RemoteSource {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.route
+    }
+
+    /// Returns a source with the same tools whose calls are refused, for a version that no worker
+    /// has.
+    #[must_use]
+    pub fn absent(&self, version: &str) -> Self {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        Self { is_absent: true, ..Self::new(dispatcher, version, self.entry.clone()) }
     }
 
     fn tool(&self, name: &ToolName) -> Option<&ToolEntry> {
@@ -62,6 +72,9 @@ impl RemoteSource {
         call: &ToolCall<'_>,
         context: &CallContext,
     ) -> Result<Completion, DispatchError> {
+        if self.is_absent {
+            return Err(DispatchError::VersionAbsent(self.route.clone()));
+        }
         let annotations = call.tool.annotations;
         let is_read_only = annotations.read_only == Some(true);
         let arguments = call.arguments.to_json();

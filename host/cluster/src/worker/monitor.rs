@@ -38,9 +38,11 @@ impl WorkerMonitor {
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
         let state = &self.state;
+        // Earlier workers have the same permits.
+        let calls_max = state.options.calls_max;
         WorkerStatus {
-            calls: state.calls.active(),
-            calls_max: state.options.calls_max,
+            calls: calls_max.saturating_sub(state.permits.calls.available_permits()),
+            calls_max,
             is_draining: state.is_draining.load(Ordering::Relaxed),
             bus: state.bus.state(),
         }

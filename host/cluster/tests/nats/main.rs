@@ -23,4 +23,5 @@ mod kills;
 mod process;
 mod questions;
 mod server;
+mod successors;
 mod tools;

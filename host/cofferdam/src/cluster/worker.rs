@@ -1,35 +1,41 @@
-//! A worker: the tools of a host, which gateways call.
+//! A worker: loaded tools that gateways call, and what monitoring systems see of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cofferdam_cluster::bus::BusState;
 use cofferdam_cluster::nats::NatsBus;
-use cofferdam_cluster::{Bus as _, Tenant, Worker, WorkerMonitor, WorkerOptions};
+use cofferdam_cluster::{Bus as _, Tenant, WorkerMonitor};
+use cofferdam_engine::Engine;
 use cofferdam_record::{CallMetrics, Gauge, gauges_text};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{ClusterOptions, not_started};
+use super::ClusterOptions;
+use super::workers::Workers;
 use crate::monitoring::{self, HealthReport, MonitoringSource};
 use crate::records::CallLog;
-use crate::{Host, Operator, Result};
+use crate::serve::{FollowedTools, OfferTarget, ServeOptions};
+use crate::{Operator, Result, Selection};
 
-/// Number of calls that a worker runs at the same time.
+/// Settings of a worker.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkerLimits {
-    /// Maximum number of calls.
+pub struct WorkerSettings {
+    /// Maximum number of calls at the same time.
     pub calls_max: usize,
     /// Maximum number of calls of one caller. The default is `calls_max`.
     pub caller_calls_max: Option<usize>,
+    /// Maximum time to wait for running calls at the end.
+    pub drain_wait: Duration,
+    /// True if the worker reloads plugins and configuration when they change.
+    pub follows_changes: bool,
 }
 
 /// Connection of a worker to its cluster.
 pub struct WorkerConnection {
-    bus: Arc<NatsBus>,
-    tenant: Tenant,
-    /// Worker that runs.
-    running: Arc<OnceLock<RunningWorker>>,
+    pub(super) bus: Arc<NatsBus>,
+    pub(super) tenant: Tenant,
+    pub(super) monitored: Arc<MonitoredWorker>,
     /// Ends the monitoring pages.
     monitoring: Option<DropGuard>,
 }
@@ -42,79 +48,97 @@ impl WorkerConnection {
     pub async fn open(options: &ClusterOptions) -> Result<Self> {
         let tenant = options.to_tenant()?;
         let bus = options.connect("cofferdam worker").await?;
-        Ok(Self { bus, tenant, running: Arc::default(), monitoring: None })
+        let monitored =
+            Arc::new(MonitoredWorker { bus: Arc::clone(&bus), state: Mutex::default() });
+        Ok(Self { bus, tenant, monitored, monitoring: None })
     }
 
     /// Serves `/healthz` and `/metrics` until the worker has ended. It is healthy while it takes
-    /// calls, so not before it runs, while it drains, and without a connection to NATS. Calls are
-    /// counted if the host [counts](crate::HostBuilder::counts_calls) them. Every client that can
-    /// connect to `listener` may read the pages: they have the names of tools and plugins, but
-    /// nothing of the calls themselves.
+    /// calls, so not before it runs, while it drains, and without a connection to NATS. Every
+    /// client that can connect to `listener` may read the pages: they have the names of tools and
+    /// plugins, but nothing of the calls themselves.
     pub fn serve_monitoring(&mut self, listener: TcpListener) {
         let stop = CancellationToken::new();
-        let (bus, running) = (Arc::clone(&self.bus), Arc::clone(&self.running));
-        monitoring::serve(listener, MonitoredWorker { bus, running }, stop.clone());
+        monitoring::serve(listener, Arc::clone(&self.monitored), stop.clone());
         self.monitoring = Some(stop.drop_guard());
     }
 
-    /// Offers the tools of a host to gateways until `stop` is canceled. Then the worker takes no
-    /// more calls and waits at most `drain_wait` for those that run.
+    /// Loads the tools of a selection, and asks the operator for missing grants.
     ///
     /// # Errors
-    /// Returns an error if the host has no tools, or the connection is lost at the start.
-    pub async fn run(
+    /// Returns an error if the selection or its configuration is invalid, if a plugin could write a
+    /// file that controls its grants, or if nothing can be loaded.
+    pub async fn load(
         self,
-        host: &Host,
-        limits: WorkerLimits,
-        drain_wait: Duration,
+        engine: Engine,
+        selection: Selection,
+        settings: WorkerSettings,
         operator: &Operator,
-        stop: CancellationToken,
-    ) -> Result<()> {
-        let Self { bus, tenant, running, monitoring } = self;
-        let toolset = host.toolset().clone();
-        let count = toolset.definitions().len();
-        let options = WorkerOptions {
-            tenant,
-            calls_max: limits.calls_max,
-            caller_calls_max: limits.caller_calls_max.unwrap_or(usize::MAX),
-            ..WorkerOptions::default()
+    ) -> Result<LoadedWorker> {
+        let options = ServeOptions {
+            follows_changes: settings.follows_changes,
+            counts_calls: self.monitoring.is_some(),
+            ..ServeOptions::new(selection)
         };
-        let worker = Worker::start(bus, toolset, options).await.map_err(not_started)?;
-        running.get_or_init(|| RunningWorker {
-            monitor: worker.monitor(),
-            log: host.call_log().cloned(),
-            metrics: host.metrics().cloned(),
-        });
-        let tools = if count == 1 { "tool" } else { "tools" };
-        operator.note(&format!("worker {} is ready with {count} {tools}", worker.name()));
-        stop.cancelled().await;
-        operator.note(&format!("ending; calls that still run: {}", worker.calls()));
-        worker.drain(drain_wait).await;
-        if let Some(log) = host.call_log() {
+        let workers = Arc::new(Workers::new(self, settings, operator));
+        let target = Arc::clone(&workers) as Arc<dyn OfferTarget>;
+        let tools = FollowedTools::load(engine, options, target, operator).await?;
+        Ok(LoadedWorker { workers, tools })
+    }
+}
+
+/// A worker whose tools are loaded. Gateways do not see it before it runs.
+pub struct LoadedWorker {
+    workers: Arc<Workers>,
+    tools: FollowedTools,
+}
+
+impl LoadedWorker {
+    /// Offers the tools to gateways until `stop` is canceled. Then the worker takes no more calls
+    /// and waits for those that run. If it follows changes, gateways are offered changed tools, and
+    /// calls that run end with the tools that they began with.
+    ///
+    /// # Errors
+    /// Returns an error if there are no tools, or the connection is lost at the start.
+    pub async fn run(self, stop: CancellationToken) -> Result<()> {
+        self.tools.publish(&stop).await?;
+        self.workers.drain().await;
+        if let Some(log) = self.tools.call_log() {
             log.finish().await;
         }
-        drop(monitoring);
         Ok(())
     }
 }
 
 /// Parts of a running worker that monitoring systems see.
-struct RunningWorker {
-    monitor: WorkerMonitor,
-    log: Option<Arc<CallLog>>,
-    metrics: Option<Arc<CallMetrics>>,
+pub(super) struct RunningWorker {
+    pub(super) monitor: WorkerMonitor,
+    pub(super) log: Option<Arc<CallLog>>,
+    pub(super) metrics: Option<Arc<CallMetrics>>,
 }
 
 /// A worker that runs, or loads its plugins.
-struct MonitoredWorker {
+pub(super) struct MonitoredWorker {
     bus: Arc<NatsBus>,
-    running: Arc<OnceLock<RunningWorker>>,
+    state: Mutex<Option<RunningWorker>>,
 }
 
-impl MonitoringSource for MonitoredWorker {
+impl MonitoredWorker {
+    /// Shows another worker from now on.
+    pub(super) fn set(&self, running: RunningWorker) {
+        *self.lock() = Some(running);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<RunningWorker>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MonitoringSource for Arc<MonitoredWorker> {
     fn health(&self) -> HealthReport {
         let unhealthy = |state: &str| HealthReport::new(false, state);
-        let Some(RunningWorker { monitor, log, .. }) = self.running.get() else {
+        let running = self.lock();
+        let Some(RunningWorker { monitor, log, .. }) = &*running else {
             return unhealthy("starting: plugins are loaded");
         };
         let status = monitor.status();
@@ -139,7 +163,8 @@ impl MonitoringSource for MonitoredWorker {
             help: "1 if the worker is connected to NATS, else 0.",
             value: u64::from(is_connected),
         }];
-        let Some(running) = self.running.get() else { return Some(gauges_text(&gauges)) };
+        let running = self.lock();
+        let Some(running) = &*running else { return Some(gauges_text(&gauges)) };
         let status = running.monitor.status();
         gauges.extend([
             Gauge {

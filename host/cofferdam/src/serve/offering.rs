@@ -3,6 +3,11 @@
 
 #[cfg(feature = "inspector")]
 mod grants;
+mod missing;
+#[cfg(feature = "cluster")]
+mod rollout;
+#[cfg(feature = "cluster")]
+mod worker;
 
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,19 +15,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Context as _;
 use cofferdam_code::{CodeMode, RUN_CODE};
 use cofferdam_engine::{Engine, Plugin};
 use cofferdam_files::FileAccessTools;
 use cofferdam_mcp::client::RemoteServer;
-use cofferdam_mcp::{
-    MissingGrant, Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts,
-};
+use cofferdam_mcp::{Offer, PolicyDigest, PromptOffer, ResourceOffer, ResourceSource, SourceFacts};
 use cofferdam_record::CallMetrics;
 #[cfg(feature = "skills")]
 use cofferdam_skills::SkillTools;
 use cofferdam_tool::pattern::ToolPattern;
-use cofferdam_tool::{Permission, ToolSource, Toolset};
+use cofferdam_tool::sink::CallSink;
+use cofferdam_tool::{ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
@@ -31,7 +34,7 @@ use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
 use crate::artifacts::Locator;
 #[cfg(feature = "cluster")]
-use crate::cluster::RemoteTools;
+use crate::cluster::{RemoteTools, Rollout};
 use crate::code_mode::{self, CodeOffer, CodePlan};
 use crate::compose::{self, HostPlan, PluginSpec, ToolsetParts};
 use crate::config::ConfigFile;
@@ -43,7 +46,7 @@ use crate::policy_files::ServedFiles;
 use crate::records::{self, CallLog};
 use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::toolsets::KnownTools;
-use crate::{Error, Operator, columns, consent, granting, loading, skill_tools};
+use crate::{Error, Operator, columns, loading, skill_tools};
 
 /// Sources of tools for agents and workflows that are offered as tools.
 #[derive(Clone, Copy)]
@@ -65,9 +68,12 @@ pub(super) struct AgentSources<'a> {
 /// which cancels the call.
 const BUILD_WAIT: Duration = Duration::from_mins(10);
 
+/// Percentile of the callers that get a canary last.
+const LAST_PERCENTILE: u8 = 99;
+
 /// Everything that is loaded. A clone shares the plugins and can be changed independently.
 #[derive(Clone)]
-pub(super) struct ServedState {
+pub(crate) struct ServedState {
     plugins: Vec<(PluginSpec, LoadState)>,
     files: Option<Arc<FileAccessTools>>,
     #[cfg(feature = "skills")]
@@ -82,6 +88,9 @@ pub(super) struct ServedState {
     /// Tools of workers on other machines.
     #[cfg(feature = "cluster")]
     remote: Option<RemoteTools>,
+    /// Versions of these tools that are offered.
+    #[cfg(feature = "cluster")]
+    rollout: Rollout,
     /// Log of the calls, which stays open when the configuration changes.
     call_log: Option<Arc<CallLog>>,
     /// Counts of the calls; they pass the calls on to the log.
@@ -134,6 +143,8 @@ impl ServedState {
         let HostPlan { config, mut specs, files, records, .. } = plan;
         #[cfg(feature = "registry")]
         crate::advisories::note(config.as_ref(), operator);
+        #[cfg(feature = "cluster")]
+        let rollout = config.as_ref().map(Rollout::of_config).transpose()?.unwrap_or_default();
         let call_log = match (before, records) {
             (Some(before), _) => before.call_log.clone(),
             (None, Some(planned)) => planned.open(&specs, operator)?,
@@ -141,9 +152,9 @@ impl ServedState {
         };
         let metrics = match before {
             Some(before) => before.metrics.clone(),
-            None => options
-                .counts_calls
-                .then(|| records::metrics(call_log.as_ref(), &options.selection)),
+            None => options.counts_calls.then(|| {
+                Arc::new(CallMetrics::new(records::sink(call_log.as_ref(), &options.selection)))
+            }),
         };
         if let Some(build) = options.first_build.as_ref().filter(|build| !build.is_built()) {
             let is_built =
@@ -193,6 +204,8 @@ impl ServedState {
             sources,
             #[cfg(feature = "cluster")]
             remote: options.remote.clone(),
+            #[cfg(feature = "cluster")]
+            rollout,
             call_log,
             metrics,
             code,
@@ -221,13 +234,18 @@ impl ServedState {
         before: &Self,
         news: &ChangeSignal,
     ) -> crate::Result<Self> {
-        let (mut offering, mut loader) =
-            Self::start(engine, options, Some(before), news, &before.operator).await?;
-        loader.finish(Order::AsNamed, |index, loaded| offering.set(index, loaded)).await?;
+        let started = Self::start(engine, options, Some(before), news, &before.operator).await?;
+        let state = started.0.loaded(started.1).await?;
+        servers::wait_for_all(&state.servers, &state.operator).await;
+        Ok(state)
+    }
+
+    /// Loads what [`start`](Self::start) has left.
+    async fn loaded(mut self, mut loader: Loader) -> crate::Result<Self> {
+        loader.finish(Order::AsNamed, |index, loaded| self.set(index, loaded)).await?;
         tokio::task::spawn_blocking(move || loader.batch.save());
-        offering.unavailable().for_each(|plugin| plugin.note(&offering.operator));
-        servers::wait_for_all(&offering.servers, &offering.operator).await;
-        Ok(offering)
+        self.unavailable().for_each(|plugin| plugin.note(&self.operator));
+        Ok(self)
     }
 
     /// Returns the plugins that are left out.
@@ -241,7 +259,7 @@ impl ServedState {
     /// Returns the first plugin that is left out, if all plugins are left out and there are no
     /// other tools. A project that does not build yet counts as a plugin.
     pub(super) fn nothing(&self) -> Option<&Unavailable> {
-        let is_nothing = self.other_sources().is_empty() && self.servers.is_empty();
+        let is_nothing = self.other_sources(LAST_PERCENTILE).is_empty() && self.servers.is_empty();
         let has_plugin = |(spec, plugin): &(PluginSpec, LoadState)| {
             spec.first_build.is_some() || !matches!(plugin, LoadState::Unavailable(_))
         };
@@ -252,12 +270,14 @@ impl ServedState {
         }
     }
 
-    fn other_sources(&self) -> Vec<Arc<dyn ToolSource>> {
+    /// Returns the sources that are neither plugins nor servers, for callers with this percentile.
+    fn other_sources(&self, percentile: u8) -> Vec<Arc<dyn ToolSource>> {
         let sources =
             compose::other_sources(self.files.as_ref(), self.skill_source(), &self.sources);
         #[cfg(feature = "cluster")]
-        let sources =
-            sources.into_iter().chain(self.remote.iter().flat_map(RemoteTools::sources)).collect();
+        let remote = self.remote.iter().flat_map(|it| it.sources(&self.rollout, percentile));
+        #[cfg(feature = "cluster")]
+        let sources = sources.into_iter().chain(remote).collect();
         sources
     }
 
@@ -268,12 +288,12 @@ impl ServedState {
         None
     }
 
-    pub(super) fn metrics(&self) -> Option<Arc<CallMetrics>> {
+    pub(crate) fn metrics(&self) -> Option<Arc<CallMetrics>> {
         self.metrics.clone()
     }
 
     /// Returns the log of the calls.
-    pub(super) fn call_log(&self) -> Option<Arc<CallLog>> {
+    pub(crate) fn call_log(&self) -> Option<Arc<CallLog>> {
         self.call_log.clone()
     }
 
@@ -349,70 +369,29 @@ impl ServedState {
         Ok(names)
     }
 
-    /// Tries to load the plugins that are left out and whose pins are in the lock file at `path`.
+    /// Tries to load the plugins that may wait for consent and whose pins are in the lock file at
+    /// `path`: those that are left out, and those whose component has changed since it was loaded.
     /// Returns the names of those that load.
     pub(super) async fn retry(&mut self, engine: &Engine, path: &Path) -> Vec<String> {
         let mut names = Vec::new();
         for (spec, plugin) in &mut self.plugins {
-            let is_left_out = matches!(plugin, LoadState::Unavailable(_));
+            let is_waiting = match plugin {
+                LoadState::Unavailable(_) => true,
+                LoadState::Ready(_) => spec.component.has_changed() == Some(true),
+                LoadState::Loading => false,
+            };
             let is_its = spec.config.as_deref().is_some_and(|config| Pins::path_of(config) == path);
-            if is_left_out
+            let component = spec.current_component();
+            if is_waiting
                 && is_its
                 && let Ok(loaded) = loading::load_again(engine, spec, &self.operator).await
             {
                 *plugin = LoadState::Ready(loaded);
+                spec.component = component;
                 names.push(spec.options.name.to_string());
             }
         }
         names
-    }
-
-    /// Returns the permissions that the operator can grant with a plain yes, by plugin.
-    pub(super) fn missing(&self) -> Vec<(String, Vec<MissingGrant>)> {
-        self.missing_by(|spec, plugin| consent::missing_without_details(plugin, spec))
-    }
-
-    /// Returns all permissions that plugins ask for and do not have.
-    pub(super) fn not_granted(&self) -> Vec<(String, Vec<MissingGrant>)> {
-        self.missing_by(|_, plugin| {
-            let missing = &plugin.granted().missing;
-            missing.iter().map(|missing| missing.permission.clone()).collect()
-        })
-    }
-
-    fn missing_by(
-        &self,
-        missing: impl Fn(&PluginSpec, &Plugin) -> Vec<Permission>,
-    ) -> Vec<(String, Vec<MissingGrant>)> {
-        let of = |(spec, plugin): (&PluginSpec, &Arc<Plugin>)| {
-            let missing = missing(spec, plugin).into_iter().map(|permission| MissingGrant {
-                permission: permission.to_string(),
-                in_plain_words: permission.in_plain_words(),
-            });
-            (plugin.name().to_owned(), missing.collect::<Vec<_>>())
-        };
-        self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
-    }
-
-    /// Grants a plugin all missing permissions that need no further details, and returns their
-    /// names. If `is_lasting`, it also writes them to the configuration, if there is one.
-    pub(super) async fn grant_missing(
-        &mut self,
-        engine: &Engine,
-        name: &str,
-        is_lasting: bool,
-    ) -> crate::Result<Vec<String>> {
-        let deciding = compose::policy_files_of(self.plugins.iter().map(|(spec, _)| spec));
-        let found = self.plugins.iter_mut().find(|(spec, _)| spec.options.name.as_str() == name);
-        let (spec, state) = found.with_context(|| format!("there is no plugin `{name}`"))?;
-        let LoadState::Ready(plugin) = state else {
-            return Err(Error::failed(format!("the plugin `{name}` is not available")));
-        };
-        let granted = consent::grant_without_details(plugin, spec, is_lasting, &self.operator)?;
-        // The new grant may be a directory that has not been checked yet.
-        granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
-        *state = LoadState::Ready(loading::load_again(engine, spec, &self.operator).await?);
-        Ok(granted)
     }
 
     /// Returns the files that have changed since they were first read.
@@ -464,14 +443,15 @@ impl ServedState {
 
     /// Returns everything that clients are offered.
     pub(super) fn offer(&self, options: &ServeOptions) -> crate::Result<Offer> {
-        let servers = self.servers.iter().filter_map(|server| server.server());
-        let parts = ToolsetParts {
-            plugins: self.ready().map(|(spec, plugin)| spec.source(plugin)).collect(),
-            others: self.other_sources(),
-            unavailable: self.unavailable().map(Unavailable::tools).collect(),
-            servers: servers.map(|server| server as Arc<dyn ToolSource>).collect(),
-        };
-        let mut toolset = compose::toolset(parts, &self.operator)?;
+        let offer = self.offer_to(LAST_PERCENTILE, options)?;
+        #[cfg(feature = "cluster")]
+        let offer = Offer { variants: self.variants(options)?, ..offer };
+        Ok(offer)
+    }
+
+    /// Returns everything that callers with this percentile are offered.
+    fn offer_to(&self, percentile: u8, options: &ServeOptions) -> crate::Result<Offer> {
+        let mut toolset = self.toolset(percentile)?;
         let facts = |(_, plugin): (&PluginSpec, &Arc<Plugin>)| {
             let (icons, plugin) = (plugin.icons().to_vec(), Arc::clone(plugin));
             let name = plugin.name().to_owned();
@@ -488,13 +468,7 @@ impl ServedState {
             prompts.extend(of_skills.offers());
             toolset.add(Arc::new(of_skills)).map_err(|error| Error::invalid(error.to_string()))?;
         }
-        if let Some(log) = &self.call_log {
-            log.note_plugins(self.ready().map(|(_, plugin)| plugin));
-        }
-        let (metrics, log) = (self.metrics.as_ref(), self.call_log.as_ref());
-        if let Some(sink) = records::counted_sink(metrics, log, &options.selection) {
-            toolset.set_sink(sink);
-        }
+        self.observe_calls(&mut toolset, options);
         // The tools of an agent may not be loaded yet. Clients wait for what is loading.
         let loading = self.loading();
         if loading.is_empty() {
@@ -537,7 +511,34 @@ impl ServedState {
             unavailable: self.unavailable().map(|plugin| plugin.name.to_string()).collect(),
             rules,
             always_listed: self.always_listed(),
+            variants: Vec::new(),
         })
+    }
+
+    /// Returns the tools of all sources, for callers with this percentile.
+    fn toolset(&self, percentile: u8) -> crate::Result<Toolset> {
+        let servers = self.servers.iter().filter_map(|server| server.server());
+        let parts = ToolsetParts {
+            plugins: self.ready().map(|(spec, plugin)| spec.source(plugin)).collect(),
+            others: self.other_sources(percentile),
+            unavailable: self.unavailable().map(Unavailable::tools).collect(),
+            servers: servers.map(|server| server as Arc<dyn ToolSource>).collect(),
+        };
+        compose::toolset(parts, &self.operator)
+    }
+
+    /// Sends the calls of all tools to the counts and the log.
+    fn observe_calls(&self, toolset: &mut Toolset, options: &ServeOptions) {
+        if let Some(log) = &self.call_log {
+            log.note_plugins(self.ready().map(|(_, plugin)| plugin));
+        }
+        let sink = match &self.metrics {
+            Some(metrics) => Some(Arc::clone(metrics) as Arc<dyn CallSink>),
+            None => records::sink(self.call_log.as_ref(), &options.selection),
+        };
+        if let Some(sink) = sink {
+            toolset.set_sink(sink);
+        }
     }
 
     /// Returns the tools that served agents can name: all, and `run_code` if it is offered.

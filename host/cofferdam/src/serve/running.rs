@@ -1,9 +1,9 @@
-//! A running MCP server, and the events that change its offer: changed files, grants by the
-//! operator, and changes of remote servers.
+//! A running MCP server or worker, and the events that change its offer: changed files, grants by
+//! the operator, and changes of remote servers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex as SyncMutex, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use crate::error::Context as _;
@@ -31,9 +31,27 @@ const ARRIVED_MAX: usize = 1024;
 /// Permissions by the name of their source.
 type MissingBySource = Vec<(String, Vec<MissingGrant>)>;
 
-/// The MCP server and its state. Changes are serialized by the lock on `offering`.
+/// Publishes the tools of a service.
+#[async_trait]
+pub(crate) trait OfferTarget: Send + Sync {
+    /// Replaces what was published before.
+    ///
+    /// # Errors
+    /// Returns an error if a part of the state does not fit. What was published before stays.
+    async fn publish(&self, state: &ServedState, options: &ServeOptions) -> crate::Result<()>;
+}
+
+#[async_trait]
+impl OfferTarget for Server {
+    async fn publish(&self, state: &ServedState, options: &ServeOptions) -> crate::Result<()> {
+        Self::publish(self, state.offer(options)?);
+        Ok(())
+    }
+}
+
+/// A service and its state. Changes are serialized by the lock on `offering`.
 pub(super) struct RunningService {
-    server: Server,
+    target: Arc<dyn OfferTarget>,
     engine: Engine,
     pub(super) options: ServeOptions,
     offering: Mutex<ServedState>,
@@ -49,7 +67,7 @@ pub(super) struct RunningService {
 
 impl RunningService {
     pub(super) fn new(
-        server: Server,
+        target: Arc<dyn OfferTarget>,
         engine: Engine,
         options: ServeOptions,
         offering: ServedState,
@@ -59,7 +77,7 @@ impl RunningService {
         let missing = SyncMutex::new(offering.missing());
         let not_granted = SyncMutex::new(offering.not_granted());
         let offering = Mutex::new(offering);
-        Self { server, engine, options, offering, news, missing, not_granted, operator }
+        Self { target, engine, options, offering, news, missing, not_granted, operator }
     }
 
     /// Returns the files to watch: components, manifests, the configuration and its lock file.
@@ -104,7 +122,7 @@ impl RunningService {
                 }
                 offering.set(index, plugin);
             }
-            self.publish(&offering)?;
+            self.publish(&offering).await?;
         }
         loading.await.context("loading the plugins was interrupted")??;
         let servers = self.offering.lock().await.servers();
@@ -150,9 +168,13 @@ impl RunningService {
         &self.engine
     }
 
-    /// Publishes the current offer to clients.
-    fn publish(&self, offering: &ServedState) -> crate::Result<()> {
-        self.server.publish(offering.offer(&self.options)?);
+    /// Publishes the tools as they are after the start.
+    pub(super) async fn publish_first(&self) -> crate::Result<()> {
+        self.publish(&*self.offering.lock().await).await
+    }
+
+    async fn publish(&self, offering: &ServedState) -> crate::Result<()> {
+        self.target.publish(offering, &self.options).await?;
         self.note_missing(offering);
         Ok(())
     }
@@ -167,9 +189,8 @@ impl RunningService {
         let mut offering = self.offering.lock().await;
         let new =
             ServedState::load_again(&self.engine, &self.options, &offering, &self.news).await?;
-        self.server.publish(new.offer(&self.options)?);
+        self.publish(&new).await?;
         *offering = new;
-        self.note_missing(&offering);
         Ok("the configuration".to_owned())
     }
 
@@ -196,9 +217,8 @@ impl RunningService {
         if names.is_empty() {
             return Ok(String::new());
         }
-        self.server.publish(changed.offer(&self.options)?);
+        self.publish(&changed).await?;
         *offering = changed;
-        self.note_missing(&offering);
         Ok(names.into_iter().collect::<Vec<_>>().join(", "))
     }
 
@@ -209,13 +229,9 @@ impl RunningService {
             // Servers that change at the same time are published together.
             tokio::time::sleep(QUIET).await;
             let offering = self.offering.lock().await;
-            match offering.offer(&self.options) {
-                Ok(offer) => self.server.publish(offer),
-                Err(error) => {
-                    self.operator.note(&format!(
-                        "error: what a server offers now is not offered: {error:#}"
-                    ));
-                }
+            if let Err(error) = self.target.publish(&offering, &self.options).await {
+                self.operator
+                    .note(&format!("error: what a server offers now is not offered: {error:#}"));
             }
         }
     }
@@ -229,9 +245,8 @@ impl RunningService {
         let mut offering = self.offering.lock().await;
         let mut changed = offering.clone();
         let granted = changed.grant_missing(&self.engine, source, is_lasting).await?;
-        self.server.publish(changed.offer(&self.options)?);
+        self.publish(&changed).await?;
         *offering = changed;
-        self.note_missing(&offering);
         self.operator.note(&format!("granted to {source}: {}", granted.join(", ")));
         Ok(())
     }

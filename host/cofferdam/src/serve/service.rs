@@ -112,8 +112,9 @@ impl Service {
         }
         let follows_changes = options.follows_changes;
         let (call_log, metrics) = (offering.call_log(), offering.metrics());
+        let target = Arc::new(server.clone());
         let running =
-            RunningService::new(server.clone(), engine, options, offering, news, operator.clone());
+            RunningService::new(target, engine, options, offering, news, operator.clone());
         let running = Arc::new(running);
         server.set_grantor(Arc::clone(&running) as Arc<dyn Grantor>);
         Ok(Self {

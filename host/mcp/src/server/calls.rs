@@ -267,7 +267,7 @@ impl ServerShared {
         if let Some(grantor) = self.grantor.get().filter(|_| request.caller.principal.decides())
             && grants::ask(&**grantor, elicitation, &request.entry.source).await?
         {
-            granted = Some(self.catalog());
+            granted = Some(self.catalog(&request.caller.principal));
         }
         let name = request.entry.definition.name.as_str();
         if asks {

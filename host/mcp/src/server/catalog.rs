@@ -52,6 +52,17 @@ pub struct Offer {
     /// Patterns for the names of tools that clients see beside the tools for searching
     /// ([`ServerOptions::searches`](super::ServerOptions::searches)).
     pub always_listed: Vec<ToolPattern>,
+    /// Offers for shares of the callers, by ascending share.
+    pub variants: Vec<OfferVariant>,
+}
+
+/// Offer for a share of the callers. Each caller gets the same offer for as long as the shares do
+/// not change, from all servers.
+pub struct OfferVariant {
+    /// Share in percent. Callers that belong to a smaller share of another variant get that one.
+    pub percent: u8,
+    /// Offer for these callers. Its own variants are ignored.
+    pub offer: Offer,
 }
 
 /// Decides about calls of clients before they run. Must not block.
@@ -105,6 +116,43 @@ impl PolicyDigest {
 impl fmt::Debug for PolicyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PolicyDigest")
+    }
+}
+
+/// Catalogs of all callers.
+pub(super) struct Catalogs {
+    pub(super) main: Arc<Catalog>,
+    /// Catalogs for shares of the callers in percent, by ascending share.
+    variants: Vec<(u8, Arc<Catalog>)>,
+}
+
+impl Catalogs {
+    pub(super) fn new(mut offer: Offer, dialect: Dialect) -> Self {
+        let variants = std::mem::take(&mut offer.variants).into_iter();
+        let variants = variants
+            .map(|variant| (variant.percent, Arc::new(Catalog::new(variant.offer, dialect))));
+        let variants = variants.collect();
+        Self { main: Arc::new(Catalog::new(offer, dialect)), variants }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Catalog> {
+        let variants = self.variants.iter().map(|(_, catalog)| &**catalog);
+        std::iter::once(&*self.main).chain(variants)
+    }
+
+    /// Returns the shares of the callers with catalogs of their own.
+    pub(super) fn percents(&self) -> impl Iterator<Item = u8> {
+        self.variants.iter().map(|(percent, _)| *percent)
+    }
+
+    /// Returns the catalog of a caller.
+    pub(super) fn of(&self, principal: &Principal) -> &Arc<Catalog> {
+        if self.variants.is_empty() {
+            return &self.main;
+        }
+        let percentile = principal.percentile();
+        let variant = self.variants.iter().find(|(percent, _)| percentile < *percent);
+        variant.map_or(&self.main, |(_, catalog)| catalog)
     }
 }
 

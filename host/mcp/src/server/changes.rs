@@ -6,7 +6,7 @@ use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::catalog::{Catalog, CatalogEntry};
+use super::catalog::{Catalog, CatalogEntry, Catalogs};
 
 /// Lists that have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub(super) struct ListChanges {
 /// Changes of the catalog from now on. Changes that accumulate between two calls of [`Self::next`]
 /// are merged.
 pub(super) struct Changes {
-    receiver: watch::Receiver<Arc<Catalog>>,
-    seen: Arc<Catalog>,
+    receiver: watch::Receiver<Arc<Catalogs>>,
+    seen: Arc<Catalogs>,
 }
 
 impl Changes {
-    pub(super) fn new(mut receiver: watch::Receiver<Arc<Catalog>>) -> Self {
+    pub(super) fn new(mut receiver: watch::Receiver<Arc<Catalogs>>) -> Self {
         let seen = Arc::clone(&receiver.borrow_and_update());
         Self { receiver, seen }
     }
@@ -35,12 +35,28 @@ impl Changes {
             self.receiver.changed().await.ok()?;
             let now = Arc::clone(&self.receiver.borrow_and_update());
             let before = std::mem::replace(&mut self.seen, Arc::clone(&now));
-            let change = difference(&before, &now);
+            let change = differences(&before, &now);
             if change.tools || change.prompts || change.resources {
                 return Some(change);
             }
         }
     }
+}
+
+/// Returns the lists that have changed for any caller. A client whose own lists are as before reads
+/// them once more.
+fn differences(before: &Catalogs, now: &Catalogs) -> ListChanges {
+    let mut all = ListChanges { tools: false, prompts: false, resources: false };
+    if before.percents().ne(now.percents()) {
+        return ListChanges { tools: true, prompts: true, resources: true };
+    }
+    for (before, now) in before.all().zip(now.all()) {
+        let ListChanges { tools, prompts, resources } = difference(before, now);
+        all.tools |= tools;
+        all.prompts |= prompts;
+        all.resources |= resources;
+    }
+    all
 }
 
 fn difference(before: &Catalog, now: &Catalog) -> ListChanges {

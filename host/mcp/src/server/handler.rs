@@ -118,7 +118,8 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let caller = Arc::new(Caller::new(context));
+        let catalog = self.shared.catalog(&caller.principal);
         let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
         if self.shared.options.searches {
             match &*name {
@@ -138,7 +139,7 @@ impl Handler {
         let Some(entry) = catalog.find(&name, &caller.principal) else {
             let missing = catalog.missing(&caller.principal);
             let mut result = answer::error(answer::unknown(&name, &missing));
-            result.meta = self.response_meta_for(None, &caller);
+            result.meta = self.response_meta(None, caller.is_modern);
             return Ok(result.into());
         };
         let what = RequestTarget {
@@ -158,12 +159,12 @@ impl Handler {
         let call = self.run(Arc::clone(&catalog), entry, what, &caller);
         let mut result: CallToolResult = match tracing::Instrument::instrument(call, span).await? {
             RequestOutcome::Asks(mut result) => {
-                result.meta = self.response_meta_for(None, &caller);
+                result.meta = self.response_meta(None, caller.is_modern);
                 return Ok(result.into());
             }
             RequestOutcome::Task(task) => {
                 let mut result = CreateTaskResult::new(task);
-                result.meta = self.response_meta_for(None, &caller);
+                result.meta = self.response_meta(None, caller.is_modern);
                 return Ok(result.into());
             }
             RequestOutcome::NotApproved(reason) => calls::not_approved(&reason),
@@ -177,7 +178,7 @@ impl Handler {
                     .ok_or_else(|| ErrorData::internal_error("cancelled", None))?,
             },
         };
-        result.meta = self.response_meta_for(result.meta, &caller);
+        result.meta = self.response_meta(result.meta, caller.is_modern);
         Ok(result.into())
     }
 
@@ -186,7 +187,8 @@ impl Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let caller = Arc::new(Caller::new(context));
+        let catalog = self.shared.catalog(&caller.principal);
         let offer = catalog.prompts.iter().find(|offer| offer.name == request.name);
         let entry = offer.and_then(|offer| catalog.renderer(&offer.tool, &caller.principal));
         let Some(entry) = entry else {
@@ -195,7 +197,7 @@ impl Handler {
                 catalog.passed.prompt(&request.name, arguments, &caller.principal, &call).await;
             if let Some(passed) = passed {
                 let mut result = passed?;
-                result.meta = self.response_meta_for(None, &caller);
+                result.meta = self.response_meta(None, caller.is_modern);
                 return Ok(result.into());
             }
             return Err(ErrorData::invalid_params(
@@ -215,7 +217,7 @@ impl Handler {
             Ok(output) => {
                 let mut result = GetPromptResult::new(prompts::messages(output))
                     .with_description(entry.definition.description.clone());
-                result.meta = self.response_meta_for(None, &caller);
+                result.meta = self.response_meta(None, caller.is_modern);
                 Ok(result.into())
             }
         }
@@ -226,12 +228,13 @@ impl Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (catalog, caller) = (self.shared.catalog(), Arc::new(Caller::new(context)));
+        let caller = Arc::new(Caller::new(context));
+        let catalog = self.shared.catalog(&caller.principal);
         let (uri, principal) = (request.uri, &caller.principal);
         let found = |contents: Vec<ResourceContents>, ttl: u64| {
             let mut result = ReadResourceResult::new(contents);
             (result.ttl_ms, result.cache_scope) = (Some(ttl), Some(CacheScope::Private));
-            result.meta = self.response_meta_for(None, &caller);
+            result.meta = self.response_meta(None, caller.is_modern);
             Ok(result.into())
         };
         if let Some(text) = self.shared.keep.get(principal.name(), &uri) {
@@ -308,16 +311,9 @@ impl Handler {
         }
     }
 
-    fn response_meta(
-        &self,
-        meta: Option<MetaObject>,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<MetaObject> {
-        if is_modern(context) { Some(self.with_server_info(meta)) } else { meta }
-    }
-
-    fn response_meta_for(&self, meta: Option<MetaObject>, caller: &Caller) -> Option<MetaObject> {
-        if caller.is_modern { Some(self.with_server_info(meta)) } else { meta }
+    /// Returns the metadata of a response. Clients without a handshake learn the server from it.
+    fn response_meta(&self, meta: Option<MetaObject>, is_modern: bool) -> Option<MetaObject> {
+        if is_modern { Some(self.with_server_info(meta)) } else { meta }
     }
 
     fn with_server_info(&self, meta: Option<MetaObject>) -> MetaObject {
@@ -342,7 +338,7 @@ struct RequestTarget {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let catalog = self.shared.catalog();
+        let catalog = self.shared.main_catalog();
         let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
@@ -381,7 +377,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
+        let principal = principal(&context);
+        let catalog = self.shared.listed_catalog(&principal).await;
         let size = self.shared.options.page_size;
         let (tools, next) = if self.shared.options.searches {
             let mut tools = search::tools(catalog.searchable(&principal).count());
@@ -394,14 +391,14 @@ impl ServerHandler for Handler {
         let mut result = ListToolsResult::with_all_items(tools);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.response_meta(None, &context);
+        result.meta = self.response_meta(None, is_modern(&context));
         Ok(result)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         // The transport uses the schema to compare headers with arguments. The call itself decides
         // whether the tool may be called.
-        let catalog = self.shared.catalog();
+        let catalog = self.shared.main_catalog();
         let entry = catalog.find(name, &Principal::local())?;
         Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
@@ -421,7 +418,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
+        let principal = principal(&context);
+        let catalog = self.shared.listed_catalog(&principal).await;
         if !catalog.has_prompts && !self.shared.announced_prompts.load(Ordering::Relaxed) {
             return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
         }
@@ -434,7 +432,7 @@ impl ServerHandler for Handler {
         let mut result = ListPromptsResult::with_all_items(prompts);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.response_meta(None, &context);
+        result.meta = self.response_meta(None, is_modern(&context));
         Ok(result)
     }
 
@@ -451,7 +449,8 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
+        let principal = principal(&context);
+        let catalog = self.shared.listed_catalog(&principal).await;
         let tool = match &request.r#ref {
             Reference::Prompt(prompt) => catalog
                 .prompts
@@ -486,7 +485,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
+        let principal = principal(&context);
+        let catalog = self.shared.listed_catalog(&principal).await;
         let offers = catalog.resources.iter().filter(|offer| !offer.is_template());
         let mut all: Vec<Resource> = offers
             .filter_map(|offer| Some(offer.resource(catalog.renderer(&offer.tool, &principal)?)))
@@ -506,7 +506,7 @@ impl ServerHandler for Handler {
         let mut result = ListResourcesResult::with_all_items(resources);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.response_meta(None, &context);
+        result.meta = self.response_meta(None, is_modern(&context));
         Ok(result)
     }
 
@@ -515,7 +515,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let (catalog, principal) = (self.shared.listed_catalog().await, principal(&context));
+        let principal = principal(&context);
+        let catalog = self.shared.listed_catalog(&principal).await;
         let offers = catalog.resources.iter().filter(|offer| offer.is_template());
         let own = offers
             .filter_map(|offer| Some(offer.template(catalog.renderer(&offer.tool, &principal)?)));
@@ -524,7 +525,7 @@ impl ServerHandler for Handler {
         let mut result = ListResourceTemplatesResult::with_all_items(templates);
         (result.ttl_ms, result.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         result.next_cursor = next;
-        result.meta = self.response_meta(None, &context);
+        result.meta = self.response_meta(None, is_modern(&context));
         Ok(result)
     }
 
@@ -620,7 +621,7 @@ impl ServerHandler for Handler {
         let caller = self.shared.task_caller(context, &request.task_id).await?;
         let task = self.shared.tasks.get(&caller.principal, &request.task_id)?;
         let mut result = GetTaskResult::new(task);
-        result.meta = self.response_meta_for(None, &caller);
+        result.meta = self.response_meta(None, caller.is_modern);
         Ok(result)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use cofferdam_tool::pattern::ToolPattern;
+use sha2::{Digest as _, Sha256};
 
 /// Identity that a request is answered for. Every client on standard input is `local` and may use
 /// everything.
@@ -34,6 +35,15 @@ impl Principal {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns a number from 0 to 99 that depends only on the name, for offers to a share of the
+    /// principals ([`OfferVariant`](super::OfferVariant)).
+    #[must_use]
+    pub fn percentile(&self) -> u8 {
+        let digest = Sha256::digest(self.name.as_bytes());
+        let number = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        u8::try_from(number % 100).unwrap_or_default()
     }
 
     /// Returns the principal with the right to give grants, for the user who started the server.
@@ -82,6 +92,14 @@ mod tests {
 
     fn pattern(pattern: &str) -> ToolPattern {
         ToolPattern::new(pattern).unwrap()
+    }
+
+    #[test]
+    fn percentiles_are_stable_and_spread() {
+        assert_eq!(Principal::new("token:ann", None).percentile(), 19);
+        let names = (0..10_000).map(|number| format!("token:{number}"));
+        let below = names.filter(|name| Principal::new(name.as_str(), None).percentile() < 10);
+        assert!((900..1100).contains(&below.count()));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl ServerShared {
         id: &str,
         taken: TakenTask,
     ) -> Result<Arc<Handover>, ErrorData> {
-        let catalog = self.catalog();
+        let catalog = self.catalog(&caller.principal);
         let entry = catalog.tools.iter().find(|entry| entry.definition.name == taken.tool);
         let wire = entry.map(|entry| entry.wire.clone()).ok_or_else(|| {
             ErrorData::internal_error("the tool of the task is not offered at the moment", None)

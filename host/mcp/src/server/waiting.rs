@@ -49,7 +49,7 @@ impl ServerShared {
             () = caller.cancellation().cancelled() => {
                 return Err(ErrorData::internal_error("cancelled", None));
             }
-            catalog = self.catalog_when(wait, is_found) => catalog,
+            catalog = self.catalog_when(&caller.principal, wait, is_found) => catalog,
             catalog = reporting => catalog,
         };
         Ok(WaitOutcome { catalog, progress: reports.highest_progress() })
