@@ -28,11 +28,17 @@ use crate::ratio::Ratio;
 use crate::samples::Samples;
 
 pub(crate) const NAME: &str = "cluster";
+
+/// Name of a tool, and arguments.
+type Call = (&'static str, &'static str);
+
 /// Variable that names the program of the server; `cargo xtask bench` sets it.
 const PROGRAM: &str = "COFFERDAM_NATS_SERVER";
-const GUEST: &str = "served";
-const TOOL: &str = "echo";
-const ARGUMENTS: &str = r#"{"message":"to be or not to be"}"#;
+const GUESTS: [&str; 2] = ["served", "text"];
+/// A tool without declared effects, and its arguments.
+const TOOL: Call = ("echo", r#"{"message":"to be or not to be"}"#);
+/// A tool that is declared read-only.
+const READ_ONLY_TOOL: Call = ("word_count", r#"{"text":"to be or not to be"}"#);
 const ROUNDS: usize = 15;
 /// Calls of one side in a round, one after another.
 const CALLS: u32 = 1000;
@@ -61,13 +67,18 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
 
 async fn rows(effort: Effort, program: &Path) -> anyhow::Result<Vec<Measure>> {
     let server = Process::nats(program)?;
-    let worker = Process::worker(&server.address)?;
+    let worker = Process::worker(&server.address, &GUESTS[..1])?;
     let idle = Samples::from_iter([memory::resident_bytes_of(&worker.child.id().to_string())?]);
+    drop(worker);
+    let _worker = Process::worker(&server.address, &GUESTS)?;
     let idle = Amount::new(format!("{NAME}, an idle worker with one plugin"), Unit::Bytes, idle)
         .with_goal(Goal::AtMost(40.0 * 1024.0 * 1024.0));
     let mut rows = vec![idle.into()];
     let (host, remote) = (host().await, remote(&server.address).await?);
-    rows.extend(added(effort, host.toolset(), &remote).await?);
+    rows.extend(added(effort, "a call", TOOL, (host.toolset(), &remote)).await?);
+    let added_to_read =
+        added(effort, "a read-only call", READ_ONLY_TOOL, (host.toolset(), &remote));
+    rows.extend(added_to_read.await?);
     rows.push(rate(effort, host.toolset(), &remote).await?);
     rows.extend(over_http(effort, &server.address).await?);
     Ok(rows)
@@ -77,7 +88,9 @@ async fn host() -> Host {
     let pool = PoolSize { concurrent_calls_max: CALLERS, ..PoolSize::default() };
     let mut host =
         Host::with(EngineConfig { cache_directory: Some(shared_cache()), pool, ..config() });
-    host.load(GUEST).await;
+    for guest in GUESTS {
+        host.load(guest).await;
+    }
     host
 }
 
@@ -94,18 +107,23 @@ async fn remote(address: &str) -> anyhow::Result<Toolset> {
 }
 
 /// Measures what the way adds to the median call and to the slowest of a hundred.
-async fn added(effort: Effort, local: &Toolset, remote: &Toolset) -> anyhow::Result<Vec<Measure>> {
-    let ratio = |name: &str| Ratio::new(format!("{NAME}, added to a call, {name}"));
+async fn added(
+    effort: Effort,
+    what: &str,
+    called: Call,
+    (local, remote): (&Toolset, &Toolset),
+) -> anyhow::Result<Vec<Measure>> {
+    let ratio = |name: &str| Ratio::new(format!("{NAME}, added to {what}, {name}"));
     let (mut median, mut slow) = (ratio("median"), ratio("99th percentile"));
     let calls = effort.times(CALLS);
     let warming = effort.warming();
     for round in 0..warming + effort.rounds(ROUNDS) {
         let (ours, reference) = if round % 2 == 0 {
-            let ours = times(remote, calls).await?;
-            (ours, times(local, calls).await?)
+            let ours = times(remote, called, calls).await?;
+            (ours, times(local, called, calls).await?)
         } else {
-            let reference = times(local, calls).await?;
-            (times(remote, calls).await?, reference)
+            let reference = times(local, called, calls).await?;
+            (times(remote, called, calls).await?, reference)
         };
         if round >= warming {
             median.add(ours.median, reference.median);
@@ -125,11 +143,11 @@ struct CallTimes {
     slow: Duration,
 }
 
-async fn times(toolset: &Toolset, calls: u32) -> anyhow::Result<CallTimes> {
+async fn times(toolset: &Toolset, called: Call, calls: u32) -> anyhow::Result<CallTimes> {
     let mut times = Vec::new();
     for _ in 0..calls {
         let started = Instant::now();
-        call(toolset).await?;
+        call(toolset, called).await?;
         times.push(started.elapsed());
     }
     times.sort_unstable();
@@ -138,8 +156,8 @@ async fn times(toolset: &Toolset, calls: u32) -> anyhow::Result<CallTimes> {
     Ok(CallTimes { median, slow })
 }
 
-async fn call(toolset: &Toolset) -> anyhow::Result<()> {
-    let completion = toolset.call(TOOL, Some(ARGUMENTS.as_bytes()), &CallContext::new("c")).await?;
+async fn call(toolset: &Toolset, (tool, arguments): Call) -> anyhow::Result<()> {
+    let completion = toolset.call(tool, Some(arguments.as_bytes()), &CallContext::new("c")).await?;
     let outcome = completion.record.outcome;
     ensure!(outcome == "ok", "a measured call ended as {outcome}");
     Ok(())
@@ -162,7 +180,7 @@ async fn many(effort: Effort, toolset: &Toolset) -> anyhow::Result<Duration> {
         let toolset = toolset.clone();
         callers.spawn(async move {
             for _ in 0..calls {
-                call(&toolset).await?;
+                call(&toolset, TOOL).await?;
             }
             anyhow::Ok(())
         });
@@ -217,10 +235,13 @@ impl Process {
         Ok(server)
     }
 
-    fn worker(address: &str) -> anyhow::Result<Self> {
+    fn worker(address: &str, plugins: &[&str]) -> anyhow::Result<Self> {
         let mut command = mcp::cofferdam("worker", &root().join("target/test-cache"))?;
         command.args(["--no-record", "--cluster", &format!("nats://{address}")]);
-        command.args(["--calls", &(2 * CALLERS).to_string(), "--plugin"]).arg(guest(GUEST));
+        command.args(["--calls", &(2 * CALLERS).to_string()]);
+        for plugin in plugins {
+            command.arg("--plugin").arg(guest(plugin));
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let mut said = BufReader::new(child.stderr.take().context("a pipe")?);

@@ -93,8 +93,11 @@ pub(super) struct PendingCall {
     number: u64,
     messages: u32,
     pub(super) replies: mpsc::Receiver<InboxEvent>,
-    /// Number of a message that a worker may run without a confirmation, unless it was declined.
-    unconfirmed: Option<u32>,
+    /// Numbers of the messages that needed no confirmation, also of those that were declined: a
+    /// message that the bus doubles can be declined and accepted.
+    unconfirmed: Vec<u32>,
+    /// True if the last of them was not declined, so that its call may run.
+    may_run: bool,
     /// Offer that was accepted last, until it has ended.
     pub(super) offer: Option<WorkerOffer>,
     /// Requests to let other gateways continue the call.
@@ -117,7 +120,8 @@ impl PendingCall {
             number,
             messages: 0,
             replies,
-            unconfirmed: None,
+            unconfirmed: Vec::new(),
+            may_run: false,
             offer: None,
             handovers: None,
             shared: None,
@@ -171,7 +175,7 @@ impl PendingCall {
         loop {
             let offer = match self.find_worker(call, give_up).await {
                 // The lost worker may have run the call before.
-                Err(_) if restarts > 0 || self.unconfirmed.is_some() => {
+                Err(_) if restarts > 0 || self.may_run => {
                     return Err(DispatchError::OutcomeUnknown);
                 }
                 placed => placed?,
@@ -187,7 +191,7 @@ impl PendingCall {
                 OfferEnd::Result(result) => return Ok(result),
                 OfferEnd::Moved => return Err(DispatchError::Moved),
                 OfferEnd::NotStarted if Instant::now() < give_up => {}
-                OfferEnd::NotStarted if restarts == 0 && self.unconfirmed.is_none() => {
+                OfferEnd::NotStarted if restarts == 0 && !self.may_run => {
                     return Err(DispatchError::NoAnswer);
                 }
                 OfferEnd::WorkerLost if call.is_repeatable && restarts < RESTARTS_MAX => {
@@ -212,17 +216,18 @@ impl PendingCall {
         let subject = self.dispatcher.subjects.route(call.route);
         let mut times_busy: u32 = 0;
         loop {
-            let is_unconfirmed = call.is_read_only && self.unconfirmed.is_none();
+            let is_unconfirmed = call.is_read_only && !self.may_run;
             let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
             let header = Box::new(call.header.clone());
             let message = GatewayMessage::Call { call: header, remaining_ms };
             let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
             if is_unconfirmed {
-                self.unconfirmed = Some(asked);
+                self.unconfirmed.push(asked);
+                self.may_run = true;
             }
             let reply = self.reply(asked).await;
             if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
-                self.unconfirmed = self.unconfirmed.filter(|number| *number != declined);
+                self.may_run &= self.unconfirmed.last() != Some(&declined);
             }
             match reply {
                 PlacementReply::Offer(offer) => return Ok(offer),
@@ -264,7 +269,7 @@ impl PendingCall {
                     _,
                 )) => {
                     let Ok(worker) = NodeName::new(worker) else { continue };
-                    let started = self.unconfirmed.filter(|number| *number == replied);
+                    let started = self.unconfirmed.contains(&replied).then_some(replied);
                     return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }
                 Some(InboxEvent::Message(replied, WorkerMessage::Busy {}, _)) => {
