@@ -151,17 +151,24 @@ fn a_client_names_the_effect_of_a_call() {
     }
 }
 
+/// Returns the names and tokens of two callers, and the configuration that admits them.
+fn callers() -> ([(&'static str, String); 2], String) {
+    let callers = ["ann", "bob"].map(|name| (name, cofferdam_mcp::new_token().unwrap()));
+    let tables = callers.iter().map(|(name, token)| {
+        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(token))
+    });
+    let config = tables.collect();
+    (callers, config)
+}
+
 #[test]
 fn a_key_belongs_to_its_caller_at_all_gateways() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().display().to_string();
     let Some(nats) = Nats::start(&["-js", "-sd", &store]) else { return };
     let _worker = nats.worker(&["served"]);
-    let [ann, bob] = ["ann", "bob"].map(|name| (name, cofferdam_mcp::new_token().unwrap()));
-    let table = |(name, token): &(&str, String)| {
-        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(token))
-    };
-    let (config, url) = (table(&ann) + &table(&bob), nats.url());
+    let ([ann, bob], config) = callers();
+    let url = nats.url();
     let gateway = || {
         let cluster = ["--cluster", &url, "--cluster-results", "jetstream"];
         Http::of_config(&[], &config, &cluster)

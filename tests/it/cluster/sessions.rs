@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Nats;
+use super::{Nats, callers};
 use crate::wire::{Answer, Http, LEGACY};
 
 /// Posts a message of a session.
@@ -44,11 +44,8 @@ fn any_gateway_serves_a_session() {
     let store = folder.path().display().to_string();
     let Some(nats) = Nats::start(&["-js", "-sd", &store]) else { return };
     let _worker = nats.worker(&["served"]);
-    let [ann, bob] = ["ann", "bob"].map(|name| (name, cofferdam_mcp::new_token().unwrap()));
-    let table = |(name, token): &(&str, String)| {
-        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(token))
-    };
-    let (config, url) = (table(&ann) + &table(&bob), nats.url());
+    let ([ann, bob], config) = callers();
+    let url = nats.url();
     let gateway = |(_, token): &(&str, String)| {
         let cluster = ["--cluster", &url, "--cluster-results", "jetstream"];
         let mut gateway = Http::of_config(&[], &config, &cluster);

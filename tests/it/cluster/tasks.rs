@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::guest;
 use serde_json::{Value, json};
 
-use super::{Nats, worker};
+use super::{Nats, callers, worker};
 use crate::wire::{ANSWER_MAX, Http, Pipe, command, request};
 
 /// A NATS server with JetStream, and a worker whose log is read.
@@ -147,11 +147,8 @@ fn a_task_is_canceled_through_another_gateway() {
 #[test]
 fn a_task_belongs_to_its_caller_at_all_gateways() {
     let Some(fleet) = Fleet::start() else { return };
-    let [ann, bob] = ["ann", "bob"].map(|name| (name, cofferdam_mcp::new_token().unwrap()));
-    let table = |(name, token): &(&str, String)| {
-        format!("[serve.tokens.{name}]\ndigest = \"{}\"\n", cofferdam_mcp::digest(token))
-    };
-    let (config, url) = (table(&ann) + &table(&bob), fleet.nats.url());
+    let ([ann, bob], config) = callers();
+    let url = fleet.nats.url();
     let gateway =
         || Http::of_config(&[], &config, &["--cluster", &url, "--cluster-results", "jetstream"]);
     let (mut one, mut other) = (gateway(), gateway());

@@ -491,13 +491,7 @@ impl ServedState {
         )?;
         #[cfg(not(feature = "agent"))]
         let rules = None;
-        let known = KnownTools {
-            config: self.config.as_deref(),
-            toolset: &toolset,
-            is_complete: self.is_complete(),
-        };
-        let only = known.selected(&options.selection)?;
-        let (toolset, only) = self.with_code(toolset, only)?;
+        let (toolset, only) = self.selected(toolset, options)?;
         Ok(Offer {
             only,
             toolset,
@@ -547,6 +541,22 @@ impl ServedState {
         let mode = mode.over(toolset);
         let mode = mode.map_err(|error| Error::invalid(format!("code mode: {error}")))?;
         code_mode::offered(CodeOffer::Both, toolset, mode)
+    }
+
+    /// Returns the tools with `run_code`, if it is offered, and the names of the selected ones;
+    /// `None` means all.
+    fn selected(
+        &self,
+        toolset: Toolset,
+        options: &ServeOptions,
+    ) -> crate::Result<(Toolset, Option<BTreeSet<String>>)> {
+        let known = KnownTools {
+            config: self.config.as_deref(),
+            toolset: &toolset,
+            is_complete: self.is_complete(),
+        };
+        let only = known.selected(&options.selection)?;
+        self.with_code(toolset, only)
     }
 
     /// Adds `run_code`, if it is offered, to the tools and to the names of those that clients see.

@@ -7,7 +7,6 @@ use super::{LAST_PERCENTILE, ServeOptions, ServedState};
 use crate::compose;
 use crate::loading::{self, LoadState};
 use crate::servers::{self, ChangeSignal};
-use crate::toolsets::KnownTools;
 use crate::{Operator, Result};
 
 impl ServedState {
@@ -59,13 +58,7 @@ impl ServedState {
     pub(crate) fn callable(&self, options: &ServeOptions) -> Result<Toolset> {
         let mut toolset = self.toolset(LAST_PERCENTILE)?;
         self.observe_calls(&mut toolset, options);
-        let known = KnownTools {
-            config: self.config.as_deref(),
-            toolset: &toolset,
-            is_complete: self.is_complete(),
-        };
-        let only = known.selected(&options.selection)?;
-        let (toolset, only) = self.with_code(toolset, only)?;
+        let (toolset, only) = self.selected(toolset, options)?;
         Ok(match only {
             Some(only) => toolset.restrict(|tool| only.contains(tool.name.as_str())),
             None => toolset,
