@@ -121,19 +121,19 @@ struct content {
 
 namespace detail {
 
-inline cofferdam_string kept(const std::optional<std::string> &text) {
-    return text ? kept(std::string_view(*text)) : cofferdam_string{nullptr, 0};
+inline cofferdam_string copied(const std::optional<std::string> &text) {
+    return text ? copied(std::string_view(*text)) : cofferdam_string{nullptr, 0};
 }
 
 inline cofferdam_content lowered(const content &content) {
-    cofferdam_string data = kept(std::string_view(reinterpret_cast<const char *>(content.data.data()), content.data.size()));
+    cofferdam_string data = copied(std::string_view(reinterpret_cast<const char *>(content.data.data()), content.data.size()));
     return {
         .type = content.type,
-        .text = kept(std::string_view(content.text)),
+        .text = copied(std::string_view(content.text)),
         .data = {reinterpret_cast<const std::uint8_t *>(data.data), data.length},
-        .uri = kept(std::string_view(content.uri)),
-        .name = kept(std::string_view(content.name)),
-        .media_type = kept(content.media_type),
+        .uri = copied(std::string_view(content.uri)),
+        .name = copied(std::string_view(content.name)),
+        .media_type = copied(content.media_type),
     };
 }
 
@@ -146,9 +146,9 @@ inline content lifted(const cofferdam_content &given) {
 
 inline cofferdam_result lowered(const failure &failure) {
     auto *made = static_cast<cofferdam_failure *>(cofferdam_allocate(sizeof(cofferdam_failure)));
-    made->message = kept(std::string_view(failure.message));
-    made->suggestion = kept(failure.suggestion);
-    if (failure.value) made->value = kept(std::string_view(failure.value->text));
+    made->message = copied(std::string_view(failure.message));
+    made->suggestion = copied(failure.suggestion);
+    if (failure.value) made->value = copied(std::string_view(failure.value->text));
     if (failure.is_transient) made->transience = *failure.is_transient ? COFFERDAM_TRANSIENT : COFFERDAM_PERMANENT;
     return {nullptr, 0, made};
 }
@@ -169,7 +169,7 @@ template <class Type> cofferdam_result returned(const Type &value) {
         for (const content &item : value) all.push_back(lowered(item));
         return cofferdam_several(all.size(), all.data());
     } else if constexpr (std::convertible_to<Type, std::string_view>) {
-        return cofferdam_text(kept(std::string_view(value)));
+        return cofferdam_text(copied(std::string_view(value)));
     } else {
         cofferdam_writer json = {};
         codec<Type>::write(json, nullptr, value);

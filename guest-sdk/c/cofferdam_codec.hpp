@@ -66,7 +66,7 @@ inline std::string_view view(cofferdam_string text) { return {text.data ? text.d
 inline std::string owned(cofferdam_string text) { return std::string(view(text)); }
 
 // Copies a string to memory that outlives the C++ objects of a call.
-inline cofferdam_string kept(std::string_view text) { return cofferdam_string_copy(text.data(), text.size()); }
+inline cofferdam_string copied(std::string_view text) { return cofferdam_string_copy(text.data(), text.size()); }
 
 // Writes the members of a schema into an open object.
 template <class Type> void add_schema(cofferdam_writer &json, bool or_null = false) { codec<Type>::schema(json, or_null); }

@@ -32,7 +32,7 @@ export function store(name: string): Store;
  *
  * @throws {ToolFailure} if it is in no granted store. The message lists the granted stores.
  */
-export function locate(place: string): { store: Store; path: string };
+export function locate(location: string): { store: Store; path: string };
 
 /**
  * A store with a given name. Methods throw a `FileError`; a failed operation has changed nothing.
@@ -128,6 +128,6 @@ export type FileErrorCode =
 /** Error of an operation. If it is not caught, it is reported to the model, with the path. */
 export class FileError extends ToolFailure {
   /** Creates an error from its reason, the host's message and the path. */
-  constructor(code: FileErrorCode, detail?: string, place?: string);
+  constructor(code: FileErrorCode, detail?: string, location?: string);
   readonly code: FileErrorCode;
 }

@@ -14,9 +14,9 @@ const MESSAGES = {
 };
 
 export class FileError extends ToolFailure {
-  constructor(code, detail, place) {
+  constructor(code, detail, location) {
     const message = detail ?? MESSAGES[code] ?? code;
-    super(place === undefined ? message : `${place}: ${message}`, { transient: code === "unavailable" ? true : undefined });
+    super(location === undefined ? message : `${location}: ${message}`, { transient: code === "unavailable" ? true : undefined });
     this.code = code;
   }
 }
@@ -32,17 +32,17 @@ export function store(name) {
 }
 
 /** `/data/reports/may.csv` is `reports/may.csv` in the store `data`. */
-const PLACE = /^\/([^/]+)(?:\/(.*))?$/s;
+const LOCATION = /^\/([^/]+)(?:\/(.*))?$/s;
 
-export function locate(place) {
-  const [, name, path = ""] = PLACE.exec(place) ?? [];
+export function locate(location) {
+  const [, name, path = ""] = LOCATION.exec(location) ?? [];
   const names = granted().map((store) => store.name);
   if (name !== undefined && names.includes(name)) return { store: store(name), path };
   const suggestion =
     names.length === 0
       ? "no store is granted; ask the user to grant one"
       : `pass a path that begins with ${names.map((name) => `/${name}/`).join(" or ")}`;
-  throw new ToolFailure(`\`${place}\` is not in a store that was granted`, { suggestion, transient: false });
+  throw new ToolFailure(`\`${location}\` is not in a store that was granted`, { suggestion, transient: false });
 }
 
 export class Store {
@@ -75,7 +75,7 @@ export class Store {
     try {
       return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     } catch {
-      throw new FileError("not-text", undefined, this.#place(path));
+      throw new FileError("not-text", undefined, this.#location(path));
     }
   }
 
@@ -115,7 +115,7 @@ export class Store {
     this.#host(path, (path) => host.write(this.name, path, written, mode));
   }
 
-  #place(path) {
+  #location(path) {
     return `\`/${this.name}${path === "" ? "" : `/${path}`}\``;
   }
 
@@ -126,7 +126,7 @@ export class Store {
     } catch (error) {
       const { tag, val } = error.payload ?? {};
       if (tag === undefined) throw error;
-      throw new FileError(tag, val, this.#place(path));
+      throw new FileError(tag, val, this.#location(path));
     }
   }
 }

@@ -328,7 +328,7 @@ fn calls_of_programs_are_approved_like_those_of_the_client() {
     // A client that approves nothing and answers no forms cannot let the call run.
     let (mut silent, _) = ready(&[], &flags, json!({}));
     let result = called(&mut silent, "run_code", json!({ "code": code }));
-    assert!(result["result"].to_string().contains("needs the approval of a user"), "{result}");
+    assert!(result["result"].to_string().contains("needs a user's approval"), "{result}");
 }
 
 #[test]

@@ -258,7 +258,7 @@ async fn calls_can_only_be_so_deep_in_each_other() {
         assert!(depth < 20, "{text}");
         text = script::answers(&text).remove(0);
     }
-    let mut record = &called.record;
+    let mut record = &*called.record;
     let mut levels = 0;
     while let Some(inner) = record.inner.first() {
         record = inner;

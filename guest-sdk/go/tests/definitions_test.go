@@ -10,7 +10,7 @@ import (
 	"cofferdam/cofferdamtest"
 )
 
-type place struct {
+type site struct {
 	Latitude  float64 `json:"latitude" minimum:"-90" maximum:"90"`
 	Longitude float64 `json:"longitude"`
 }
@@ -25,7 +25,7 @@ type color string
 func (color) JSONSchema() string { return `{"type":"string","pattern":"^#[0-9a-f]{6}$"}` }
 
 type everything struct {
-	place
+	site
 	Text      string            `json:"text" description:"A \"text\"."`
 	Untagged  bool              //
 	Small     int8              `json:"small"`
@@ -42,7 +42,7 @@ type everything struct {
 	Any       any               `json:"any"`
 	Raw       json.RawMessage   `json:"raw"`
 	Color     color             `json:"color"`
-	Nested    *place            `json:"nested"`
+	Nested    *site            `json:"nested"`
 	Hidden    string            `json:"-"`
 	unexposed map[string]string //nolint:unused
 }
@@ -56,8 +56,8 @@ func init() {
 		cofferdam.Tool("forest", "The same, further in.", unused[struct {
 			Trees []tree `json:"trees"`
 			First *tree  `json:"first"`
-		}, place], cofferdam.OutputSchema(), cofferdam.Title("Forest")),
-		cofferdam.Tool("pointed", "A pointer.", unused[cofferdam.None, *place], cofferdam.OutputSchema(), cofferdam.Group("p")),
+		}, site], cofferdam.OutputSchema(), cofferdam.Title("Forest")),
+		cofferdam.Tool("pointed", "A pointer.", unused[cofferdam.None, *site], cofferdam.OutputSchema(), cofferdam.Group("p")),
 		cofferdam.Tool("lists", "Results that may be null.", unused[cofferdam.None, []map[string]*int], cofferdam.OutputSchema()),
 	)
 }

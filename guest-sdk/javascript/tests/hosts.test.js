@@ -76,18 +76,18 @@ for (const [code, act, message] of [
   });
 }
 
-test("a place is a path in a store", async () => {
+test("a location is a path in a store", async () => {
   const host = testHost({ stores: { data: { "a/b": "x" }, notes: {} } });
-  const located = (place) =>
+  const located = (location) =>
     within(host, () => {
-      const { store, path } = locate(place);
+      const { store, path } = locate(location);
       return [store.name, path];
     });
   assert.deepEqual(await located("/data/a/b"), ["data", "a/b"]);
   assert.deepEqual(await located("/notes"), ["notes", ""]);
-  for (const place of ["/other/a", "data/a", "/", "", "//a"]) {
-    await assert.rejects(located(place), {
-      message: `\`${place}\` is not in a store that was granted`,
+  for (const location of ["/other/a", "data/a", "/", "", "//a"]) {
+    await assert.rejects(located(location), {
+      message: `\`${location}\` is not in a store that was granted`,
       suggestion: "pass a path that begins with /data/ or /notes/",
     });
   }

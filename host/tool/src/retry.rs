@@ -226,7 +226,7 @@ mod tests {
             let mut record =
                 CallRecord { attempts: 1, instructions: Some(10), ..CallRecord::default() };
             record.set_outcome(&outcome);
-            Completion { outcome, record }
+            Completion::new(outcome, record)
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
             record.add_inner(CallRecord::default());
             record.store_failures.push(format!("attempt {left}"));
             record.set_outcome(&outcome);
-            async { Completion { outcome, record } }
+            async { Completion::new(outcome, record) }
         });
         let record = ended.await.record;
         assert_eq!((record.attempts, record.inner.len()), (3, 3));
@@ -310,7 +310,7 @@ mod tests {
         let end = |outcome: Outcome, record: &CallRecord| {
             let mut record = CallRecord { attempts: 1, ..record.clone() };
             record.set_outcome(&outcome);
-            Completion { outcome, record }
+            Completion::new(outcome, record)
         };
         let context = CallContext::default();
         let attempts = async |first: Outcome, record: CallRecord| {

@@ -188,7 +188,7 @@ impl Problems<'_, '_> {
         }
     }
 
-    /// Reports `word_count(…)` in the place of `tools.word_count(…)`.
+    /// Reports `word_count(…)` instead of `tools.word_count(…)`.
     fn bare_calls(&mut self) {
         let mut seen = BTreeSet::new();
         for (name, at) in &self.facts.free {

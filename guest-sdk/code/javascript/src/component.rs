@@ -10,7 +10,7 @@ use cofferdam_sdk::{Content, ToolFailure, tool};
 
 use crate::component::calls::Component;
 use crate::engine::Interpreter;
-use crate::host::{Ended, Host};
+use crate::host::{EndedCall, Host};
 use crate::run::{Input, run};
 
 #[allow(
@@ -92,11 +92,11 @@ impl Host for Idle {
         self.started.get()
     }
 
-    fn wait_any(&self) -> Vec<Ended> {
+    fn wait_any(&self) -> Vec<EndedCall> {
         let calls = self.ended.get() + 1..=self.started.get();
         self.ended.set(self.started.get());
         let items = || Ok(vec![Content::Json("{\"a\":1}".to_owned())]);
-        calls.map(|call| Ended { call, outcome: items() }).collect()
+        calls.map(|call| EndedCall { call, outcome: items() }).collect()
     }
 }
 

@@ -47,7 +47,7 @@ type Written = Result<(), Unwritable>;
 pub(crate) enum Mode {
     /// Fail.
     Exact,
-    /// Write a note in their place.
+    /// Write a note instead of them.
     Shown,
 }
 
@@ -176,7 +176,7 @@ impl<'js> Writer<'_, 'js> {
 
     fn refuse(&mut self, note: &str, reason: fn(String) -> Unwritable) -> Written {
         match self.mode {
-            Mode::Exact => Err(reason(self.place())),
+            Mode::Exact => Err(reason(self.path())),
             Mode::Shown => {
                 self.push(&format!("\"{note}\""));
                 Ok(())
@@ -336,7 +336,7 @@ impl<'js> Writer<'_, 'js> {
     }
 
     /// Returns the path to the current value, such as `result.items[3]`.
-    fn place(&self) -> String {
+    fn path(&self) -> String {
         let mut text = "result".to_owned();
         for step in &self.path {
             match step {

@@ -51,7 +51,7 @@ impl Failure {
         let mut first = None;
         let mut lines = Vec::new();
         for (message, position) in problems {
-            lines.push(format!("{message} {}", place(&position)));
+            lines.push(format!("{message} {}", described(&position)));
             first.get_or_insert(position);
         }
         if let ([line], Some(position)) = (lines.as_mut_slice(), &first) {
@@ -72,9 +72,9 @@ impl Failure {
         }
         let mut text = format!("{}: {}", self.type_name, self.message);
         if let Some(position) = &self.position {
-            // After the first line, so that the place is part of it.
+            // After the first line, so that the position is part of it.
             let end = text.find('\n').unwrap_or(text.len());
-            text.insert_str(end, &format!(" {}", place(position)));
+            text.insert_str(end, &format!(" {}", described(position)));
             text.push_str(&quoted(position));
         }
         if let Some(suggestion) = &self.suggestion {
@@ -110,7 +110,7 @@ impl Failure {
     }
 }
 
-fn place(position: &Position) -> String {
+fn described(position: &Position) -> String {
     format!("(line {}, column {})", position.line, position.column)
 }
 

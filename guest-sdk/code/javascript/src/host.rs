@@ -8,12 +8,12 @@ pub trait Host {
     fn start(&self, name: &str, arguments: &str) -> u32;
 
     /// Waits until a call has ended, and returns all that have. Empty if none is running.
-    fn wait_any(&self) -> Vec<Ended>;
+    fn wait_any(&self) -> Vec<EndedCall>;
 }
 
 /// A call that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedCall {
     /// Number of the call.
     pub call: u32,
     /// Items of the result, or the error.

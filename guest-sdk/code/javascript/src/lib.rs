@@ -24,5 +24,5 @@ mod timers;
 
 pub use crate::engine::Interpreter;
 pub use crate::failure::Failure;
-pub use crate::host::{CallError, Ended, Host};
+pub use crate::host::{CallError, EndedCall, Host};
 pub use crate::run::{Input, run};

@@ -1,6 +1,6 @@
 //! Questions to the engine that `rquickjs` has no safe function for.
 
-#![allow(unsafe_code, reason = "the only place that calls QuickJS directly")]
+#![allow(unsafe_code, reason = "the only file that calls QuickJS directly")]
 
 use rquickjs::{Ctx, String as JsString, Value, qjs};
 

@@ -298,14 +298,14 @@ impl<'js> Program<'_, 'js> {
     /// Returns the position of an error in the program.
     fn position(&self, error: &Object<'js>) -> Option<Position> {
         let stack: Value<'js> = error.get("stack").ok()?;
-        let place = crate::raw::with_text(stack.as_string()?, place)??;
-        let offset = self.prepared.changed.original(place.0, place.1);
+        let (line, column) = crate::raw::with_text(stack.as_string()?, innermost)??;
+        let offset = self.prepared.changed.original(line, column);
         Some(Position::of(self.code, offset))
     }
 }
 
 /// Returns the line and column of the program that a stack trace names first.
-fn place(stack: &str) -> Option<(usize, usize)> {
+fn innermost(stack: &str) -> Option<(usize, usize)> {
     stack.lines().find_map(|line| {
         let (_, after) = line.rsplit_once(&format!("{}:", engine::FILE))?;
         let (line, column) = after.trim_end_matches(')').split_once(':')?;

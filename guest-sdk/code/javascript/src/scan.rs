@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) edits: Edits,
     /// Names that the program declares, in any scope.
     pub(crate) declared: BTreeSet<String>,
-    /// Places that name a tool, `tools.word_count`.
+    /// References to tools, `tools.word_count`.
     pub(crate) tools: Vec<ToolReference>,
     /// Calls of tools with their arguments.
     pub(crate) calls: Vec<ToolCall>,
@@ -58,7 +58,7 @@ pub(crate) enum Module {
     Export,
 }
 
-/// A place that names a tool.
+/// A reference to a tool.
 pub(crate) struct ToolReference {
     pub(crate) id: String,
     pub(crate) at: u32,

@@ -1,4 +1,4 @@
-//! Runs the rows of `cases.jsonl` natively, with scripted answers in the place of tools.
+//! Runs the rows of `cases.jsonl` natively, with scripted answers instead of tools.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use cofferdam_sdk::Content;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::host::{CallError, Ended, Host};
+use crate::host::{CallError, EndedCall, Host};
 use crate::{Input, Interpreter, run};
 
 /// A row of `cases.jsonl`.
@@ -57,7 +57,7 @@ struct Refusal {
 struct Script {
     answers: RefCell<HashMap<String, Vec<Answer>>>,
     calls: RefCell<Vec<String>>,
-    running: RefCell<Vec<Ended>>,
+    running: RefCell<Vec<EndedCall>>,
 }
 
 impl Host for Script {
@@ -77,11 +77,11 @@ impl Host for Script {
             }),
             None => Err(CallError { code: "unknown-tool", ..CallError::default() }),
         };
-        self.running.borrow_mut().push(Ended { call, outcome });
+        self.running.borrow_mut().push(EndedCall { call, outcome });
         call
     }
 
-    fn wait_any(&self) -> Vec<Ended> {
+    fn wait_any(&self) -> Vec<EndedCall> {
         // In reverse, so that nothing depends on the order of the calls.
         self.running.take().into_iter().rev().collect()
     }

@@ -61,8 +61,8 @@ function punycode(label) {
 
 function variableLength(number, bias) {
   let output = "";
-  for (let place = 36; ; place += 36) {
-    const threshold = Math.min(Math.max(place - bias, 1), 26);
+  for (let position = 36; ; position += 36) {
+    const threshold = Math.min(Math.max(position - bias, 1), 26);
     if (number < threshold) return output + digit(number);
     output += digit(threshold + ((number - threshold) % (36 - threshold)));
     number = Math.floor((number - threshold) / (36 - threshold));

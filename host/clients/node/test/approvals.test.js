@@ -66,7 +66,7 @@ test("refused calls", async (t) => {
   for (const approve of [no, broken, truthy]) {
     const host = await startWithFile(t, approve);
     const refused = host.call(TOOL, ARGUMENTS);
-    await assertRefused(refused, "not_approved", /the call of `\S+` was not approved/);
+    await assertRefused(refused, "not_approved", /the call to `\S+` was not approved/);
     assert.equal(await isThere(host), true);
   }
 });

@@ -165,7 +165,7 @@ fn result(py: Python<'_>, id: u64, ended: ProgramCompletion) -> PyResult<Bound<'
 
 /// Record of a call. Most programs never read it.
 #[pyclass(frozen, module = "cofferdam_native")]
-struct RecordJson(CallRecord);
+struct RecordJson(Box<CallRecord>);
 
 #[pymethods]
 impl RecordJson {

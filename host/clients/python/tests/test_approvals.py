@@ -49,7 +49,7 @@ def test_approved_calls(approve: Approve) -> None:
 @pytest.mark.parametrize("approve", [lambda request: False, broken])
 def test_refused_calls(approve: Approve, caplog: pytest.LogCaptureFixture) -> None:
     with start(approve) as host:
-        with pytest.raises(RefusedCall, match=f"the call of `{TOOL}` was not approved") as error:
+        with pytest.raises(RefusedCall, match=f"the call to `{TOOL}` was not approved") as error:
             host.call(TOOL, ARGUMENTS)
         assert error.value.code == "not_approved"
         with pytest.raises(RefusedCall) as error:

@@ -22,8 +22,8 @@ std::optional<std::uint32_t> value(const reader &file, std::uint64_t entry, orde
     if (type == 4u && count == 1u) return file.number(entry + 8, 4, order);
     if (type != 3u) return std::nullopt;
     if (*count <= 2) return file.number(entry + 8, 2, order);
-    auto place = file.number(entry + 8, 4, order);
-    return place ? file.number(*place, 2, order) : std::nullopt;
+    auto offset = file.number(entry + 8, 4, order);
+    return offset ? file.number(*offset, 2, order) : std::nullopt;
 }
 
 // Calls `use` with tag and value of each entry. Returns the offset of the next directory, or 0.

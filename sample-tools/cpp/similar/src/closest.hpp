@@ -31,7 +31,7 @@ struct match {
     static auto fields() {
         using cofferdam::field;
         return cofferdam::fields(
-            field("name", &match::name, "One of the names."), field("index", &match::index, "Its place in `names`, from 0."),
+            field("name", &match::name, "One of the names."), field("index", &match::index, "Its index in `names`, from 0."),
             field("distance", &match::distance, "How many characters are inserted, deleted, replaced or swapped."),
             field("score", &match::score, "1 if nothing is different, 0 if all is."));
     }

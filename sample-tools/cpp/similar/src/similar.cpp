@@ -38,7 +38,7 @@ result<std::string> read_text(const std::string &path) {
     return text;
 }
 
-struct place {
+struct span {
     std::string_view text;
     std::int64_t line, last_line;
 };
@@ -52,8 +52,8 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // Returns the lines or paragraphs that are not empty.
-std::vector<place> places_of(std::string_view text, unit unit) {
-    std::vector<place> places;
+std::vector<span> spans_of(std::string_view text, unit unit) {
+    std::vector<span> spans;
     bool goes_on = false;
     std::int64_t number = 0;
     for (std::size_t from = 0, to; from < text.size(); from = to + 1) {
@@ -65,14 +65,14 @@ std::vector<place> places_of(std::string_view text, unit unit) {
         } else if (goes_on) {
             // Both are parts of the same text: a paragraph extends from its beginning to the end of
             // its last line.
-            place &last = places.back();
+            span &last = spans.back();
             last = {{last.text.data(), std::size_t(line.data() + line.size() - last.text.data())}, last.line, number};
         } else {
-            places.push_back({line, number, number});
+            spans.push_back({line, number, number});
             goes_on = unit == unit::paragraphs;
         }
     }
-    return places;
+    return spans;
 }
 
 // Replaces blanks and line ends between words by one blank.
@@ -107,15 +107,15 @@ result<similar_places> similar_lines(const compared &given) {
     if (auto problem = problem_of(given)) return std::unexpected(*problem);
     auto text = given.file ? read_text(*given.file) : result<std::string>(*given.text);
     if (!text) return std::unexpected(text.error());
-    std::vector<place> places;
+    std::vector<span> spans;
     std::vector<std::u32string> texts;
-    for (const place &place : places_of(*text, given.unit)) {
-        std::u32string characters = normal(place.text, given.ignore_case);
+    for (const span &span : spans_of(*text, given.unit)) {
+        std::u32string characters = normal(span.text, given.ignore_case);
         if (characters.size() < given.characters_min) continue;
         if (texts.size() == UNITS_MAX)
             return fail("there are more than 50000 to compare").suggest("pass a part of the text, or a larger `characters_min`");
         texts.push_back(std::move(characters));
-        places.push_back(place);
+        spans.push_back(span);
     }
     auto likenesses = find_likenesses(texts, given.shingle_size, given.similarity_min);
     if (!likenesses)
@@ -127,7 +127,7 @@ result<similar_places> similar_lines(const compared &given) {
     similar_places found{{}, std::int64_t(likenesses->size()), std::int64_t(texts.size())};
     for (const likeness &one : *likenesses) {
         if (found.similar.size() == given.results_max) break;
-        const place &here = places[one.text], &there = places[one.earlier];
+        const span &here = spans[one.text], &there = spans[one.earlier];
         found.similar.push_back({here.line, here.last_line, there.line, there.last_line, rounded(one.similarity),
                                  beginning_of(here.text, TOLD_BYTES_MAX), beginning_of(there.text, TOLD_BYTES_MAX)});
     }

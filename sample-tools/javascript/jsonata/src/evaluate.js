@@ -22,7 +22,7 @@ const SUGGESTIONS = [
   ["D1011", "write a recursive function with an end, in tail position, or use `$map`, `$filter` and `$reduce`"],
   ["D2014", "generate fewer items"],
   ["D2015", "select fewer items, with a predicate or `[[0..99]]`"],
-  ["S", "correct the syntax at that place"],
+  ["S", "correct the syntax at that position"],
   ["T1005", "the names of functions begin with `$`, as in `$sum(…)`"],
   ["T1006", "the names of functions begin with `$`, as in `$sum(…)`"],
   ["T", "convert the value first, with `$number`, `$string` or `$exists`"],
@@ -40,14 +40,14 @@ export async function evaluate(expression, input, bindings) {
 
 function failure({ code, message, position }, expression) {
   const [, suggestion] = SUGGESTIONS.find(([start]) => code.startsWith(start)) ?? [];
-  return new ToolFailure(`${message} (${code}${place(position, expression)})`, { suggestion, transient: false });
+  return new ToolFailure(`${message} (${code}${described(position, expression)})`, { suggestion, transient: false });
 }
 
 /**
  * Describes the position of an error by the text before it, because models do not count characters
  * well.
  */
-function place(position, expression) {
+function described(position, expression) {
   if (!Number.isInteger(position) || position < 1) return "";
   const before = expression.slice(Math.max(0, position - 30), position);
   return `, at character ${position}, behind \`${before}\``;

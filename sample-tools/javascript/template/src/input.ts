@@ -7,8 +7,8 @@ import { FileError, type Store, locate } from "cofferdam/files";
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Reads a file at a path such as `/data/letter.liquid`. */
-export function readFile(place: string): string {
-  const { store, path } = locate(place);
+export function readFile(location: string): string {
+  const { store, path } = locate(location);
   return readText(store, path);
 }
 
@@ -27,16 +27,16 @@ export function readText(store: Store, path: string): string {
 }
 
 /** Reads the JSON object in a file. */
-export function readData(place: string): Record<string, unknown> {
+export function readData(location: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(readFile(place).replace(/^\ufeff/, ""));
+    value = JSON.parse(readFile(location).replace(/^\ufeff/, ""));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw new ToolFailure(`\`${place}\` is not JSON: ${error.message}`, { suggestion: "pass a file that holds a JSON object" });
+    throw new ToolFailure(`\`${location}\` is not JSON: ${error.message}`, { suggestion: "pass a file that holds a JSON object" });
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-  throw new ToolFailure(`\`${place}\` holds no JSON object`, {
+  throw new ToolFailure(`\`${location}\` holds no JSON object`, {
     suggestion: "pass a file whose JSON is an object, or the values as `data`: `{\"items\": [...]}`",
   });
 }

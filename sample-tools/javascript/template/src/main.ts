@@ -42,7 +42,7 @@ export default plugin(renderTemplate);
 
 function source({ template, template_file }: Args): Source {
   if (template !== undefined && template_file === undefined) return { text: template };
-  if (template_file !== undefined && template === undefined) return { text: readFile(template_file), place: template_file };
+  if (template_file !== undefined && template === undefined) return { text: readFile(template_file), location: template_file };
   throw new ToolFailure(
     template === undefined ? "there is neither `template` nor `template_file`" : "there are both `template` and `template_file`",
     { suggestion: "pass one of them" },
@@ -60,15 +60,15 @@ function limited(text: string): string {
   });
 }
 
-function saved(text: string, place: string): { saved: string; characters: number } {
-  const { store, path } = locate(place);
+function saved(text: string, location: string): { saved: string; characters: number } {
+  const { store, path } = locate(location);
   try {
     store.create(path, text);
   } catch (error) {
     if (error instanceof FileError && error.code === "already-exists") {
-      throw new ToolFailure(`there is a file at \`${place}\` already`, { suggestion: "pass another path in `save_as`" });
+      throw new ToolFailure(`there is a file at \`${location}\` already`, { suggestion: "pass another path in `save_as`" });
     }
     throw error;
   }
-  return { saved: place, characters: text.length };
+  return { saved: location, characters: text.length };
 }

@@ -20,7 +20,7 @@ import { readText } from "./input.ts";
 /** Template, with its path if it is a file. */
 export interface Source {
   text: string;
-  place?: string;
+  location?: string;
 }
 
 export interface Style {
@@ -49,7 +49,7 @@ const DEPTH_MAX = 20;
 
 export function render(source: Source, values: Record<string, unknown>, { escape, missing }: Style): string {
   const liquid = new Liquid({
-    fs: partials(source.place),
+    fs: partials(source.location),
     root: "",
     cache: true,
     extname: ".liquid",
@@ -66,7 +66,7 @@ export function render(source: Source, values: Record<string, unknown>, { escape
   });
   boundDepth(liquid);
   try {
-    return liquid.renderSync(liquid.parse(source.text, source.place), values) as string;
+    return liquid.renderSync(liquid.parse(source.text, source.location), values) as string;
   } catch (error) {
     throw reported(error, values);
   }
@@ -106,16 +106,16 @@ function boundDepth(liquid: Liquid): void {
 /**
  * Makes partial templates files beside the template. A template that is passed as text has none.
  */
-function partials(place: string | undefined): FS {
+function partials(location: string | undefined): FS {
   let reads = 0;
   const found = (file: string) => {
-    if (place === undefined) {
+    if (location === undefined) {
       throw new ToolFailure(`the template asks for \`${file}\`, and there are no files beside it`, {
         suggestion: "pass `template_file`, or put the text of the other template in",
       });
     }
     if (++reads > PARTIALS_MAX) throw new ToolFailure(`the template asks for more than ${PARTIALS_MAX} others`);
-    const { store, path } = locate(place);
+    const { store, path } = locate(location);
     return readText(store, [...path.split("/").slice(0, -1), file].join("/"));
   };
   return {
@@ -143,7 +143,7 @@ function reported(error: unknown, values: Record<string, unknown>): unknown {
   }
   if (!LiquidError.is(error)) return error;
   return new ToolFailure((error as LiquidError).message, {
-    suggestion: "correct the template at that place, or make it do less",
+    suggestion: "correct the template at that position, or make it do less",
     transient: false,
     cause: error,
   });

@@ -80,9 +80,9 @@ impl<'b> Binder<'b> {
 
     fn bind_node(&self, expr: &Expr, groups: Option<&Groups>) -> Bound {
         if let Some(groups) = groups
-            && let Some(place) = self.key(expr, groups)
+            && let Some(index) = self.key(expr, groups)
         {
-            return Ok(Expression::Column(place));
+            return Ok(Expression::Column(index));
         }
         let bind = |expr: &Expr| self.bind_in(expr, groups);
         let boxed = |expr: &Expr| self.bind_in(expr, groups).map(Box::new);
@@ -226,7 +226,7 @@ impl<'b> Binder<'b> {
         })
     }
 
-    /// Returns the place of a group's key that is equal to an expression.
+    /// Returns the index of a group's key that is equal to an expression.
     fn key(&self, expr: &Expr, groups: &Groups) -> Option<usize> {
         if groups.keys.is_empty() || matches!(expr, Expr::Value(_) | Expr::Subquery(_)) {
             return None;
@@ -239,7 +239,7 @@ impl<'b> Binder<'b> {
         let found = self.scope.find(table, column);
         let alias = || self.aliases.get(&column.value.to_lowercase());
         match (found, groups) {
-            (Ok(place), None) => Ok(Expression::Column(place)),
+            (Ok(index), None) => Ok(Expression::Column(index)),
             (Ok(_), Some(_)) => Err(ToolFailure::new(format!(
                 "the column `{column}` is neither in `GROUP BY` nor in an aggregate"
             ))
@@ -311,13 +311,13 @@ impl<'b> Binder<'b> {
         groups: Option<&Groups>,
     ) -> Result<(Expression, Expression), ToolFailure> {
         match (left, right) {
-            (Expression::Column(place), Expression::Literal(literal)) => {
-                let literal = self.convert(place, literal, groups)?;
-                Ok((Expression::Column(place), Expression::Literal(literal)))
+            (Expression::Column(index), Expression::Literal(literal)) => {
+                let literal = self.convert(index, literal, groups)?;
+                Ok((Expression::Column(index), Expression::Literal(literal)))
             }
-            (Expression::Literal(literal), Expression::Column(place)) => {
-                let literal = self.convert(place, literal, groups)?;
-                Ok((Expression::Literal(literal), Expression::Column(place)))
+            (Expression::Literal(literal), Expression::Column(index)) => {
+                let literal = self.convert(index, literal, groups)?;
+                Ok((Expression::Literal(literal), Expression::Column(index)))
             }
             other => Ok(other),
         }
@@ -325,17 +325,17 @@ impl<'b> Binder<'b> {
 
     fn convert(
         &self,
-        place: usize,
+        index: usize,
         literal: Value,
         groups: Option<&Groups>,
     ) -> Result<Value, ToolFailure> {
-        let place = match groups.map(|groups| groups.keys.get(place)) {
-            None => place,
-            Some(Some(Expression::Column(place))) => *place,
+        let index = match groups.map(|groups| groups.keys.get(index)) {
+            None => index,
+            Some(Some(Expression::Column(index))) => *index,
             // The type of an aggregate or of a computed key is not known.
             Some(_) => return Ok(literal),
         };
-        let kind = self.scope.kinds().get(place).copied().unwrap_or(Kind::Empty);
+        let kind = self.scope.kinds().get(index).copied().unwrap_or(Kind::Empty);
         let mismatch = |is: &str| {
             ToolFailure::new(format!(
                 "a column of {is} is compared with `{}`",
@@ -459,11 +459,11 @@ impl<'b> Binder<'b> {
         let filter = call.filter.as_deref().map(|expr| self.bind_in(expr, None)).transpose()?;
         let aggregate = Aggregate { function, argument, separator, is_distinct, filter };
         let mut aggregates = groups.aggregates.borrow_mut();
-        let place = aggregates.iter().position(|it| *it == aggregate).unwrap_or_else(|| {
+        let index = aggregates.iter().position(|it| *it == aggregate).unwrap_or_else(|| {
             aggregates.push(aggregate);
             aggregates.len() - 1
         });
-        Ok(Expression::Column(groups.keys.len() + place))
+        Ok(Expression::Column(groups.keys.len() + index))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::source::Column;
 pub(crate) struct Item<'q> {
     pub(crate) expr: Option<&'q Expr>,
     pub(crate) explicit: Option<&'q Ident>,
-    /// Name and place of a column of `*`.
+    /// Name and index of a column of `*`.
     column: Option<(String, usize)>,
 }
 
@@ -42,11 +42,11 @@ impl<'q> Item<'q> {
     pub(crate) fn bind(&self, binder: &Binder<'_>) -> Result<Expression, ToolFailure> {
         match (self.expr, &self.column, &binder.groups) {
             (Some(expr), _, _) => binder.bind(expr),
-            (None, Some((_, place)), None) => Ok(Expression::Column(*place)),
-            (None, Some((_, place)), Some(groups)) => groups
+            (None, Some((_, index)), None) => Ok(Expression::Column(*index)),
+            (None, Some((_, index)), Some(groups)) => groups
                 .keys
                 .iter()
-                .position(|key| *key == Expression::Column(*place))
+                .position(|key| *key == Expression::Column(*index))
                 .map(Expression::Column)
                 .ok_or_else(|| unsupported("`*` with groups").suggestion("name the columns")),
             (None, None, _) => Err(unsupported("this select list")),
@@ -56,7 +56,7 @@ impl<'q> Item<'q> {
     pub(crate) fn bind_row(&self, binder: &Binder<'_>) -> Result<Expression, ToolFailure> {
         match (self.expr, &self.column) {
             (Some(expr), _) => binder.bind_row(expr),
-            (None, Some((_, place))) => Ok(Expression::Column(*place)),
+            (None, Some((_, index))) => Ok(Expression::Column(*index)),
             (None, None) => Err(unsupported("this select list")),
         }
     }
@@ -108,13 +108,13 @@ pub(crate) fn directions(
         .collect()
 }
 
-/// Returns the place of an output column that an integer names.
+/// Returns the index of an output column that an integer names.
 pub(crate) fn ordinal(expr: &Expr, columns: usize) -> Result<Option<usize>, ToolFailure> {
     let Expr::Value(literal) = expr else { return Ok(None) };
     let Literal::Number(digits, _) = &literal.value else { return Ok(None) };
-    let place = digits.parse().ok().and_then(|it: usize| it.checked_sub(1));
-    match place.filter(|place| *place < columns) {
-        Some(place) => Ok(Some(place)),
+    let index = digits.parse().ok().and_then(|it: usize| it.checked_sub(1));
+    match index.filter(|index| *index < columns) {
+        Some(index) => Ok(Some(index)),
         None => Err(ToolFailure::new(format!("there is no column {digits} in the result"))
             .suggestion(format!("pass a number from 1 to {columns}"))
             .permanent()),

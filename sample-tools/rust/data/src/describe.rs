@@ -113,7 +113,7 @@ fn describe_file(path: &str) -> Result<File, ToolFailure> {
     let source = source::open(path)?;
     let columns = source.columns();
     let mut seen: Vec<Seen> = columns.iter().take(COLUMNS_MAX).map(|_| Seen::new()).collect();
-    let wanted: Vec<bool> = (0..columns.len()).map(|place| place < COLUMNS_MAX).collect();
+    let wanted: Vec<bool> = (0..columns.len()).map(|index| index < COLUMNS_MAX).collect();
     let mut rows = 0;
     source.scan(&wanted, &mut |row| {
         rows += 1;

@@ -10,7 +10,7 @@ use crate::functions::Function;
 use crate::names::shorten;
 use crate::value::{Kind, Value, parse_number};
 
-/// An expression whose columns are places in a row.
+/// An expression whose columns are indices of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Column(usize),
@@ -78,7 +78,7 @@ impl Expression {
     /// Computes the value for a row.
     pub(crate) fn value(&self, row: &[Value]) -> Evaluated {
         Ok(match self {
-            Self::Column(place) => row.get(*place).cloned().unwrap_or(Value::Null),
+            Self::Column(index) => row.get(*index).cloned().unwrap_or(Value::Null),
             Self::Literal(value) => value.clone(),
             Self::Not(operand) => {
                 operand.truth(row)?.map_or(Value::Null, |truth| Value::Boolean(!truth))
@@ -190,15 +190,15 @@ impl Expression {
         }
     }
 
-    /// Adds the places of all columns.
-    pub(crate) fn columns(&self, places: &mut BTreeSet<usize>) {
+    /// Adds the indices of all columns.
+    pub(crate) fn columns(&self, indices: &mut BTreeSet<usize>) {
         match self {
-            Self::Column(place) => {
-                places.insert(*place);
+            Self::Column(index) => {
+                indices.insert(*index);
             }
             Self::Literal(_) => {}
             Self::Not(operand) | Self::Negate(operand) | Self::IsNull(operand) => {
-                operand.columns(places);
+                operand.columns(indices);
             }
             Self::And(left, right)
             | Self::Or(left, right)
@@ -207,22 +207,22 @@ impl Expression {
             | Self::Concatenate(left, right)
             | Self::IsSame(left, right)
             | Self::Like { value: left, pattern: right, .. } => {
-                left.columns(places);
-                right.columns(places);
+                left.columns(indices);
+                right.columns(indices);
             }
             Self::In { value, list } => {
-                value.columns(places);
-                list.iter().for_each(|item| item.columns(places));
+                value.columns(indices);
+                list.iter().for_each(|item| item.columns(indices));
             }
-            Self::InSet { value, .. } | Self::Cast { value, .. } => value.columns(places),
+            Self::InSet { value, .. } | Self::Cast { value, .. } => value.columns(indices),
             Self::Case { arms, otherwise } => {
                 for (condition, result) in arms {
-                    condition.columns(places);
-                    result.columns(places);
+                    condition.columns(indices);
+                    result.columns(indices);
                 }
-                otherwise.columns(places);
+                otherwise.columns(indices);
             }
-            Self::Call(_, arguments) => arguments.iter().for_each(|it| it.columns(places)),
+            Self::Call(_, arguments) => arguments.iter().for_each(|it| it.columns(indices)),
         }
     }
 
@@ -342,27 +342,27 @@ pub(crate) fn cast(value: &Value, kind: Kind) -> Option<Value> {
 fn like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
-    let (mut at, mut place) = (0, 0);
-    // The last `%` and the place of the text at which its match ends.
+    let (mut at, mut index) = (0, 0);
+    // The last `%` and the index of the text at which its match ends.
     let mut retry: Option<(usize, usize)> = None;
     while let Some(character) = text.get(at) {
-        match pattern.get(place) {
+        match pattern.get(index) {
             Some('%') => {
-                retry = Some((place, at));
-                place += 1;
+                retry = Some((index, at));
+                index += 1;
             }
             Some(expected) if *expected == '_' || expected == character => {
                 at += 1;
-                place += 1;
+                index += 1;
             }
             _ => {
                 let Some((percent, end)) = retry else { return false };
                 retry = Some((percent, end + 1));
-                (at, place) = (end + 1, percent + 1);
+                (at, index) = (end + 1, percent + 1);
             }
         }
     }
-    pattern.iter().skip(place).all(|it| *it == '%')
+    pattern.iter().skip(index).all(|it| *it == '%')
 }
 
 pub(crate) fn not_a_number(value: &Value) -> ToolFailure {

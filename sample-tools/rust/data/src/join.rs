@@ -15,7 +15,7 @@ use crate::value::Value;
 /// Table of a `FROM` and how it is joined to the tables before it.
 pub(crate) struct Joined<'s> {
     pub(crate) source: Box<dyn Source + 's>,
-    /// Place of its first column in a joined row.
+    /// Position of its first column in a joined row.
     pub(crate) start: usize,
     /// Includes rows of the tables before it that match no row of this table.
     pub(crate) keeps_left: bool,
@@ -54,16 +54,16 @@ impl<'s> Joined<'s> {
 
 /// Returns whether an expression has columns, all of them in a range.
 fn is_within(expression: &Expression, range: &Range<usize>) -> bool {
-    let mut places = BTreeSet::new();
-    expression.columns(&mut places);
-    !places.is_empty() && places.iter().all(|place| range.contains(place))
+    let mut positions = BTreeSet::new();
+    expression.columns(&mut positions);
+    !positions.is_empty() && positions.iter().all(|position| range.contains(position))
 }
 
 /// Rows of a joined table in memory.
 struct Loaded<'j> {
     joined: &'j Joined<'j>,
     rows: Vec<Row>,
-    /// Places of rows by the values of the keys.
+    /// Positions of rows by the values of the keys.
     index: BTreeMap<Row, Vec<usize>>,
     is_matched: RefCell<Vec<bool>>,
 }
@@ -124,16 +124,16 @@ fn push(
             &mut table.index.get(&keys).into_iter().flatten().copied()
         }
     };
-    for place in candidates {
+    for position in candidates {
         meter.count()?;
-        let Some(other) = table.rows.get(place) else { continue };
+        let Some(other) = table.rows.get(position) else { continue };
         let mut joined = row.clone();
         joined.extend(other.iter().cloned());
         if !all_hold(&table.joined.conditions, &joined)? {
             continue;
         }
         has_match = true;
-        if let Some(is_matched) = table.is_matched.borrow_mut().get_mut(place) {
+        if let Some(is_matched) = table.is_matched.borrow_mut().get_mut(position) {
             *is_matched = true;
         }
         if push(rest, joined, meter, sink)?.is_break() {
@@ -167,7 +167,7 @@ impl<'j> Loaded<'j> {
         })?;
         let mut index: BTreeMap<Row, Vec<usize>> = BTreeMap::new();
         if !joined.keys.is_empty() {
-            for (place, row) in rows.iter().enumerate() {
+            for (position, row) in rows.iter().enumerate() {
                 let mut padded = vec![Value::Null; joined.start];
                 padded.extend(row.iter().cloned());
                 let keys = joined.keys.iter().map(|(_, here)| here.value(&padded));
@@ -175,7 +175,7 @@ impl<'j> Loaded<'j> {
                 // Null is equal to nothing.
                 if !keys.iter().any(Value::is_null) {
                     budget.charge(size(&keys) + 2 * size_of::<usize>())?;
-                    index.entry(keys).or_default().push(place);
+                    index.entry(keys).or_default().push(position);
                 }
             }
         }

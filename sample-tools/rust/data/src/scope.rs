@@ -27,7 +27,7 @@ struct Table {
 }
 
 impl Scope {
-    /// Adds a table and returns the place of its first column.
+    /// Adds a table and returns the index of its first column.
     pub(crate) fn add(&mut self, name: String, columns: &[Column]) -> Result<usize, ToolFailure> {
         if self.tables.iter().any(|table| table.name.eq_ignore_ascii_case(&name)) {
             return Err(ToolFailure::new(format!("there are two tables `{name}`"))
@@ -42,13 +42,13 @@ impl Scope {
     }
 
     /// Hides a column of `USING` from unqualified names.
-    pub(crate) fn merge(&mut self, place: usize) {
-        self.merged.insert(place);
+    pub(crate) fn merge(&mut self, index: usize) {
+        self.merged.insert(index);
     }
 
     /// Marks a column as looked up.
-    pub(crate) fn use_place(&self, place: usize) {
-        self.used.borrow_mut().insert(place);
+    pub(crate) fn use_column(&self, index: usize) {
+        self.used.borrow_mut().insert(index);
     }
 
     pub(crate) fn kinds(&self) -> &[Kind] {
@@ -58,35 +58,37 @@ impl Scope {
     /// Returns which of a table's columns were looked up.
     pub(crate) fn wanted(&self, start: usize, width: usize) -> Vec<bool> {
         let used = self.used.borrow();
-        (start..start + width).map(|place| used.contains(&place)).collect()
+        (start..start + width).map(|index| used.contains(&index)).collect()
     }
 
-    /// Returns the names and places of all columns, or of those of a table.
+    /// Returns the names and indices of all columns, or of those of a table.
     pub(crate) fn all(&self, table: Option<&str>) -> Result<Vec<(String, usize)>, ToolFailure> {
         let tables: Vec<_> = match table {
             None => self.tables.iter().collect(),
             Some(name) => vec![self.table(name)?],
         };
         let all = tables.iter().flat_map(|table| {
-            let places = table.start..;
-            table.columns.iter().cloned().zip(places)
+            let indices = table.start..;
+            table.columns.iter().cloned().zip(indices)
         });
         let all: Vec<_> =
-            all.filter(|(_, place)| table.is_some() || !self.merged.contains(place)).collect();
-        self.used.borrow_mut().extend(all.iter().map(|(_, place)| *place));
+            all.filter(|(_, index)| table.is_some() || !self.merged.contains(index)).collect();
+        self.used.borrow_mut().extend(all.iter().map(|(_, index)| *index));
         Ok(all)
     }
 
-    /// Returns the place of a column of a table, or of the only table that has it.
+    /// Returns the index of a column of a table, or of the only table that has it.
     pub(crate) fn find(&self, table: Option<&str>, column: &Ident) -> Result<usize, ToolFailure> {
         let name = column.value.as_str();
-        let places = self.places(table, name)?;
-        let unmerged: Vec<_> =
-            places.iter().filter(|place| table.is_some() || !self.merged.contains(place)).collect();
+        let indices = self.indices(table, name)?;
+        let unmerged: Vec<_> = indices
+            .iter()
+            .filter(|index| table.is_some() || !self.merged.contains(index))
+            .collect();
         match unmerged.as_slice() {
-            [place] => {
-                self.used.borrow_mut().insert(**place);
-                Ok(**place)
+            [index] => {
+                self.used.borrow_mut().insert(**index);
+                Ok(**index)
             }
             [] => Err(self.missing(table, column)),
             _ => {
@@ -104,14 +106,14 @@ impl Scope {
     }
 
     /// Returns columns of exactly this name, or else those that differ in case only.
-    fn places(&self, table: Option<&str>, name: &str) -> Result<Vec<usize>, ToolFailure> {
+    fn indices(&self, table: Option<&str>, name: &str) -> Result<Vec<usize>, ToolFailure> {
         let tables: Vec<_> = match table {
             None => self.tables.iter().collect(),
             Some(name) => vec![self.table(name)?],
         };
         let matching = |matches: &dyn Fn(&str) -> bool| -> Vec<usize> {
             let columns = tables.iter().flat_map(|table| table.columns.iter().zip(table.start..));
-            columns.filter(|(column, _)| matches(column)).map(|(_, place)| place).collect()
+            columns.filter(|(column, _)| matches(column)).map(|(_, index)| index).collect()
         };
         let exact = matching(&|column| column == name);
         Ok(match exact.is_empty() {

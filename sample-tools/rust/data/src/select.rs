@@ -149,7 +149,7 @@ impl Context<'_> {
         scope.add(String::new(), &rows.columns)?;
         let binder = Binder::new(&scope, self);
         let keys = order.iter().map(|(expr, _)| match ordinal(expr, rows.columns.len())? {
-            Some(place) => Ok(Expression::Column(place)),
+            Some(index) => Ok(Expression::Column(index)),
             None => binder.bind_row(expr),
         });
         let keys = keys.collect::<Result<Vec<_>, ToolFailure>>()?;
@@ -280,8 +280,8 @@ impl Context<'_> {
         let columns = items.iter().zip(&outputs).map(|(item, output)| Column {
             name: item.name(),
             kind: match (output, &binder.groups) {
-                (Expression::Column(place), None) => {
-                    scope.kinds().get(*place).copied().unwrap_or(Kind::Empty)
+                (Expression::Column(index), None) => {
+                    scope.kinds().get(*index).copied().unwrap_or(Kind::Empty)
                 }
                 _ => Kind::Empty,
             },
@@ -335,17 +335,17 @@ impl Context<'_> {
                 .map(|name| {
                     let name = identifier(name)?;
                     let columns = joined.source.columns();
-                    let place = columns.iter().position(|it| it.name == name.value);
-                    let place = place.map(|place| joined.start + place).ok_or_else(|| {
+                    let index = columns.iter().position(|it| it.name == name.value);
+                    let index = index.map(|index| joined.start + index).ok_or_else(|| {
                         let columns: Vec<_> = columns.iter().map(|it| it.name.clone()).collect();
                         ToolFailure::new(format!("there is no column `{name}` to join with"))
                             .suggestion(names::suggestion("columns", &name.value, &columns))
                             .permanent()
                     })?;
-                    scope.merge(place);
+                    scope.merge(index);
                     let left = Expression::Column(scope.find(None, name)?);
-                    scope.use_place(place);
-                    let right = Expression::Column(place);
+                    scope.use_column(index);
+                    let right = Expression::Column(index);
                     let equal = crate::expression::Comparison::Equal;
                     Ok(Expression::Compare(equal, Box::new(left), Box::new(right)))
                 })
@@ -436,7 +436,7 @@ impl Context<'_> {
             _ => return Err(unsupported("`GROUP BY ALL`, `ROLLUP` or `CUBE`")),
         };
         let keys = expressions.iter().map(|expr| match ordinal(expr, items.len())? {
-            Some(place) => match items.get(place) {
+            Some(index) => match items.get(index) {
                 Some(item) => item.bind_row(binder),
                 None => Err(unsupported("this `GROUP BY`")),
             },
@@ -467,7 +467,7 @@ impl Context<'_> {
             }),
             _ => None,
         };
-        match named.or(ordinal(expr, outputs.len())?).and_then(|place| outputs.get(place)) {
+        match named.or(ordinal(expr, outputs.len())?).and_then(|index| outputs.get(index)) {
             Some(output) => Ok(output.clone()),
             None => binder.bind(expr),
         }

@@ -61,7 +61,7 @@ pub(crate) struct Object {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum Place {
+enum ObjectLocation {
     /// Number of a pack, and an offset in it.
     Packed(usize, u64),
     Loose(Id),
@@ -77,7 +77,7 @@ pub(crate) struct Objects {
 
 #[derive(Default)]
 struct Cache {
-    objects: HashMap<Place, Object>,
+    objects: HashMap<ObjectLocation, Object>,
     bytes: usize,
 }
 
@@ -123,13 +123,13 @@ impl Objects {
                 return self.packed(number, pack, offset);
             }
         }
-        let place = Place::Loose(*id);
-        if let Some(object) = self.cache.borrow().objects.get(&place) {
+        let location = ObjectLocation::Loose(*id);
+        if let Some(object) = self.cache.borrow().objects.get(&location) {
             return Ok(object.clone());
         }
         for folder in &self.folders {
             if let Some(object) = loose(folder, id)? {
-                self.remember(place, &object);
+                self.remember(location, &object);
                 return Ok(object);
             }
         }
@@ -152,7 +152,9 @@ impl Objects {
         let mut delta_bytes = 0;
         let mut at = offset;
         let mut object = loop {
-            if let Some(object) = self.cache.borrow().objects.get(&Place::Packed(number, at)) {
+            if let Some(object) =
+                self.cache.borrow().objects.get(&ObjectLocation::Packed(number, at))
+            {
                 break object.clone();
             }
             let entry = pack.entry(at)?;
@@ -160,7 +162,7 @@ impl Objects {
             let base = match entry.form {
                 Form::Whole(kind) => {
                     let object = Object { kind, data: data.into() };
-                    self.remember(Place::Packed(number, at), &object);
+                    self.remember(ObjectLocation::Packed(number, at), &object);
                     break object;
                 }
                 Form::DeltaToOffset(base) => base,
@@ -182,23 +184,23 @@ impl Objects {
         while let Some((at, delta)) = deltas.pop() {
             let data = delta::apply(&object.data, &delta, OBJECT_BYTES_MAX)?;
             object = Object { kind: object.kind, data: data.into() };
-            self.remember(Place::Packed(number, at), &object);
+            self.remember(ObjectLocation::Packed(number, at), &object);
         }
         Ok(object)
     }
 
-    fn remember(&self, place: Place, object: &Object) {
+    fn remember(&self, location: ObjectLocation, object: &Object) {
         let mut cache = self.cache.borrow_mut();
         // An object of an eighth of the cache would displace what more calls need.
         if object.data.len() > CACHE_BYTES_MAX / 8 {
             return;
         }
-        cache.bytes += object.data.len() + size_of::<(Place, Object)>();
+        cache.bytes += object.data.len() + size_of::<(ObjectLocation, Object)>();
         if cache.bytes > CACHE_BYTES_MAX {
             cache.objects.clear();
             cache.bytes = object.data.len();
         }
-        cache.objects.insert(place, object.clone());
+        cache.objects.insert(location, object.clone());
     }
 
     /// Returns all objects whose names begin with `prefix`, sorted.

@@ -86,9 +86,9 @@ impl Repository {
         let mut names = tree::names(&self.objects, &tree)?;
         let more = if names.len() > NAMES_MAX { " and more" } else { "" };
         names.truncate(NAMES_MAX);
-        let place =
+        let folder =
             if directory.is_empty() { "the root".to_owned() } else { format!("`{directory}`") };
-        Ok(format!("{place} contains `{}`{more}", names.join("`, `")))
+        Ok(format!("{folder} contains `{}`{more}", names.join("`, `")))
     }
 }
 

@@ -64,19 +64,19 @@ pub(crate) fn generate(
         let item = schema::follow(document, item)?;
         for method in METHODS {
             let Some(definition) = item.get(method) else { continue };
-            let place = format!("{} {path}", method.to_uppercase());
+            let endpoint = format!("{} {path}", method.to_uppercase());
             let id = definition.get("operationId").and_then(Json::as_str).unwrap_or_default();
             if let Some(wanted) = &mut wanted
-                && !(wanted.remove(id) | wanted.remove(place.as_str()))
+                && !(wanted.remove(id) | wanted.remove(endpoint.as_str()))
             {
                 continue;
             }
             match Operation::read(document, method, path, item, definition) {
                 Ok(operation) => {
                     let name = operation.name.to_lowercase();
-                    if let Some(other) = names.insert(name, place.clone()) {
+                    if let Some(other) = names.insert(name, endpoint.clone()) {
                         return Err(format!(
-                            "`{other}` and `{place}` are both named `{}`: give them different \
+                            "`{other}` and `{endpoint}` are both named `{}`: give them different \
                              operation IDs",
                             operation.name
                         ));
@@ -84,10 +84,10 @@ pub(crate) fn generate(
                     operations.push(operation);
                 }
                 Err(operation::Problem::Skipped(reason)) => {
-                    warnings.push(format!("no tool for `{place}`: {reason}"));
+                    warnings.push(format!("no tool for `{endpoint}`: {reason}"));
                 }
                 Err(operation::Problem::Invalid(reason)) => {
-                    return Err(format!("`{place}`: {reason}"));
+                    return Err(format!("`{endpoint}`: {reason}"));
                 }
             }
         }
@@ -151,10 +151,10 @@ fn code(server: &str, operations: &[Operation]) -> String {
         operation.write(&mut code);
     }
     code += "];\n\ncofferdam_sdk::plugin!(";
-    for place in 0..operations.len() {
-        let separator = if place > 0 { ", " } else { "" };
+    for index in 0..operations.len() {
+        let separator = if index > 0 { ", " } else { "" };
         // Writing to a string does not fail.
-        let _ = write!(code, "{separator}Call<{place}>");
+        let _ = write!(code, "{separator}Call<{index}>");
     }
     code + "; manifest = \"plugin.toml\");\n"
 }

@@ -107,15 +107,15 @@ impl Method {
     }
 }
 
-/// Tool that calls the operation at a place of [`OPERATIONS`].
-pub(crate) struct Call<const PLACE: usize>;
+/// Tool that calls the operation at an index of [`OPERATIONS`].
+pub(crate) struct Call<const INDEX: usize>;
 
-impl<const PLACE: usize> Call<PLACE> {
+impl<const INDEX: usize> Call<INDEX> {
     #[expect(clippy::indexing_slicing, reason = "checked by the compiler")]
-    const OPERATION: &'static Operation = &OPERATIONS[PLACE];
+    const OPERATION: &'static Operation = &OPERATIONS[INDEX];
 }
 
-impl<const PLACE: usize> Tool for Call<PLACE> {
+impl<const INDEX: usize> Tool for Call<INDEX> {
     const NAME: &'static str = Self::OPERATION.name;
 
     fn definition() -> Definition {

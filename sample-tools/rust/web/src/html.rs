@@ -131,7 +131,7 @@ impl Page {
             if !matches!(&*attribute.name.local, "href" | "src") {
                 return true;
             }
-            // A fragment is a place on this page.
+            // A fragment is a part of this page.
             if attribute.value.starts_with('#') {
                 return true;
             }

@@ -3,7 +3,7 @@
 // Not `cofferdam_sdk::tool_calls`, which takes arguments as values: here they are JSON already.
 use cofferdam_sdk::__private::bindings::cofferdam::plugin::tool_calls::{self, ErrorKind};
 
-use crate::host::{CallError, Ended, Host};
+use crate::host::{CallError, EndedCall, Host};
 
 /// The host.
 #[derive(Debug)]
@@ -14,12 +14,12 @@ impl Host for Component {
         tool_calls::start(name, arguments)
     }
 
-    fn wait_any(&self) -> Vec<Ended> {
+    fn wait_any(&self) -> Vec<EndedCall> {
         tool_calls::wait_any().into_iter().map(ended).collect()
     }
 }
 
-fn ended(ended: tool_calls::EndedCall) -> Ended {
+fn ended(ended: tool_calls::EndedCall) -> EndedCall {
     let outcome = match ended.outcome {
         Ok(items) => Ok(items.into_iter().map(Into::into).collect()),
         Err(error) => Err(CallError {
@@ -29,7 +29,7 @@ fn ended(ended: tool_calls::EndedCall) -> Ended {
             value: error.value,
         }),
     };
-    Ended { call: ended.call, outcome }
+    EndedCall { call: ended.call, outcome }
 }
 
 fn code(kind: ErrorKind) -> &'static str {

@@ -1,6 +1,6 @@
 //! The clock of a program: the time that the host passes, which stands still.
 //!
-//! QuickJS asks the C library for the time. These functions take the place of the library's, so that
+//! QuickJS asks the C library for the time. These functions replace those of the library, so that
 //! `Date` needs no changes and the component imports no clock.
 
 #![allow(unsafe_code, reason = "replaces functions of the C library")]
@@ -33,7 +33,7 @@ fn now() -> (i64, i64) {
 #[unsafe(no_mangle)]
 extern "C" fn gettimeofday(time: *mut Timeval, _zone: *mut c_void) -> c_int {
     let (seconds, milliseconds) = now();
-    // SAFETY: the caller passes a place for the time.
+    // SAFETY: the caller passes memory for the time.
     unsafe { time.write(Timeval { seconds, microseconds: milliseconds * 1000 }) };
     0
 }
@@ -43,7 +43,7 @@ extern "C" fn clock_gettime(_clock: *const c_void, time: *mut Timespec) -> c_int
     let (seconds, milliseconds) = now();
     #[allow(clippy::cast_possible_truncation, reason = "less than a second")]
     let nanoseconds = (milliseconds * 1_000_000) as c_long;
-    // SAFETY: the caller passes a place for the time.
+    // SAFETY: the caller passes memory for the time.
     unsafe { time.write(Timespec { seconds, nanoseconds }) };
     0
 }

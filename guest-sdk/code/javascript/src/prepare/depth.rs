@@ -25,7 +25,7 @@ pub(super) fn too_deep(code: &str) -> Option<usize> {
 struct Scanner<'c> {
     bytes: &'c [u8],
     at: usize,
-    /// Estimate for the current place.
+    /// Estimate for the current position.
     depth: usize,
     /// Estimates before the open brackets.
     open: Vec<usize>,

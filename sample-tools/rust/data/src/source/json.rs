@@ -209,17 +209,17 @@ mod indexed {
 
     #[derive(Default)]
     pub(super) struct Kinds {
-        places: HashMap<String, usize>,
+        indices: HashMap<String, usize>,
         kinds: Vec<Column>,
     }
 
     impl Kinds {
         pub(super) fn add(&mut self, key: String, kind: Kind) {
-            let place = self.places.get(&key).and_then(|place| self.kinds.get_mut(*place));
-            if let Some(column) = place {
+            let index = self.indices.get(&key).and_then(|index| self.kinds.get_mut(*index));
+            if let Some(column) = index {
                 column.kind = column.kind.with(kind);
             } else {
-                self.places.insert(key.clone(), self.kinds.len());
+                self.indices.insert(key.clone(), self.kinds.len());
                 self.kinds.push(Column { name: key, kind });
             }
         }
