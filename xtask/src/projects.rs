@@ -9,8 +9,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
 use std::fs;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -47,9 +50,57 @@ pub(crate) fn build_interpreters() -> anyhow::Result<()> {
     build_all(projects()?.into_iter().filter(|project| project.is_interpreter))
 }
 
+/// Builds the projects that have changed, as many at a time as there are cores: most compilers of
+/// other languages use one.
 fn build_all(projects: impl IntoIterator<Item = Project>) -> anyhow::Result<()> {
+    let queue = Mutex::new(outdated(projects)?.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let build = || {
+        let built = std::iter::from_fn(next).try_for_each(|outdated| outdated.build());
+        // The others begin no further build after an error.
+        if built.is_err() {
+            std::iter::from_fn(next).for_each(drop);
+        }
+        built
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        let builders: Vec<_> = (0..cores).map(|_| scope.spawn(build)).collect();
+        let join = |builder: ScopedJoinHandle<'_, _>| {
+            builder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // Waits for all of them, also after an error.
+        let ended: Vec<_> = builders.into_iter().map(join).collect();
+        ended.into_iter().collect()
+    })
+}
+
+/// Project whose component has to be built.
+struct OutdatedProject {
+    project: Project,
+    component: PathBuf,
+    stamp: PathBuf,
+    digest: String,
+}
+
+impl OutdatedProject {
+    fn build(&self) -> anyhow::Result<()> {
+        let Self { project, component, stamp, digest } = self;
+        project.build(component)?;
+        if project.is_interpreter {
+            crate::code::tune(component)?;
+        }
+        fs::create_dir_all(root().join("target/languages"))?;
+        fs::write(stamp, digest).with_context(|| format!("cannot write {}", stamp.display()))
+    }
+}
+
+/// Returns the projects that have changed and whose toolchain is installed, and removes their
+/// components, so that no test uses them if a build fails.
+fn outdated(projects: impl IntoIterator<Item = Project>) -> anyhow::Result<Vec<OutdatedProject>> {
     // Each toolchain is checked once, so that a missing one causes only one note.
     let mut ready: HashMap<Toolchain, bool> = HashMap::new();
+    let mut outdated = Vec::new();
     for project in projects {
         let component = project.component()?;
         let stamp = root().join("target/languages").join(format!("{}.stamp", project.name));
@@ -64,22 +115,15 @@ fn build_all(projects: impl IntoIterator<Item = Project>) -> anyhow::Result<()> 
                 Entry::Vacant(unknown) => *unknown.insert(toolchain.is_ready()?),
             },
         };
-        // Removes the outdated component, so that no test uses it if the build fails.
         if component.is_file() {
             fs::remove_file(&component)
                 .with_context(|| format!("cannot remove {}", component.display()))?;
         }
         if is_ready {
-            project.build(&component)?;
-            if project.is_interpreter {
-                crate::code::tune(&component)?;
-            }
-            fs::create_dir_all(root().join("target/languages"))?;
-            fs::write(&stamp, digest)
-                .with_context(|| format!("cannot write {}", stamp.display()))?;
+            outdated.push(OutdatedProject { project, component, stamp, digest });
         }
     }
-    Ok(())
+    Ok(outdated)
 }
 
 /// Returns all projects: folders with a `plugin.toml`.

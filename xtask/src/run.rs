@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 
@@ -10,10 +12,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Prints the title of the next step on standard error.
+/// Prints the title of the next step on standard error, after the minutes and seconds since the
+/// first one.
 #[expect(clippy::print_stderr, reason = "progress of a command line tool")]
 pub(crate) fn section(title: &str) {
-    eprintln!("\n==> {title}");
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let seconds = FIRST.elapsed().as_secs();
+    eprintln!("\n==> [{}:{:02}] {title}", seconds / 60, seconds % 60);
 }
 
 /// Returns whether this is CI, which installs missing programs.
