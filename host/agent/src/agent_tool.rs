@@ -312,7 +312,7 @@ impl ToolSource for AgentTool {
         record.tool = Some(call.tool.name.clone());
         record.questions = questions.count();
         record.phases.run = started.elapsed();
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }
 

@@ -265,7 +265,7 @@ impl Invocation<'_> {
         tool: &str,
         arguments: &Arguments,
     ) -> Completion {
-        let mut record = CallRecord::default();
+        let mut record = Box::<CallRecord>::default();
         let wasm_engine = &code.wasm_engine;
         let outcome = match &code.entry {
             CodeForm::Declared(code) => {
@@ -353,14 +353,11 @@ impl Invocation<'_> {
         tool: &str,
         work: W,
     ) -> GuestOutcome<GuestOutput<W::Answer>> {
-        let arrived = Instant::now();
-        let permit = match self.wait_for_permit().await {
-            GuestOutcome::Returned(permit) => Arc::new(permit),
+        let (permit, started) = match self.wait_for_permit(record).await {
+            GuestOutcome::Returned((permit, started)) => (Arc::new(permit), started),
             GuestOutcome::Error(error) => return GuestOutcome::Error(error),
             GuestOutcome::Cancelled => return GuestOutcome::Cancelled,
         };
-        let started = Instant::now();
-        record.phases.wait = started - arrived;
         let deadline = Arc::new(Deadline::start(started, self.parts.limits.wall()));
         let meter = Arc::new(CpuMeter::default());
         let answer_bytes_max = W::copied_bytes_max(self.parts.limits);
@@ -435,9 +432,14 @@ impl Invocation<'_> {
         if self.parts.context.outer.is_some() { wall.min(INNER_WAIT_MAX) } else { wall }
     }
 
-    async fn wait_for_permit(&self) -> GuestOutcome<CallPermit> {
+    /// Returns a permit and the time from which the call has it, and records how long it waited.
+    async fn wait_for_permit(
+        &self,
+        record: &mut CallRecord,
+    ) -> GuestOutcome<(CallPermit, Instant)> {
+        let arrived = Instant::now();
         let waiter = match self.engine.admission.admit(self.parts.plugin.name()) {
-            Ok(AdmissionOutcome::Now(permit)) => return GuestOutcome::Returned(permit),
+            Ok(AdmissionOutcome::Now(permit)) => return GuestOutcome::Returned((permit, arrived)),
             Ok(AdmissionOutcome::Queued(waiter)) => waiter,
             Err(full) => return GuestOutcome::Error(unavailable(full.to_string())),
         };
@@ -445,7 +447,11 @@ impl Invocation<'_> {
             biased;
             () = self.parts.context.cancelled() => GuestOutcome::Cancelled,
             waited = tokio::time::timeout(self.wait_max(), waiter) => match waited {
-                Ok(permit) => GuestOutcome::Returned(permit),
+                Ok(permit) => {
+                    let started = Instant::now();
+                    record.phases.wait = started - arrived;
+                    GuestOutcome::Returned((permit, started))
+                }
                 Err(_elapsed) => {
                     GuestOutcome::Error(unavailable("timed out waiting: the maximum number of concurrent \
                         calls is running".to_owned()))

@@ -67,9 +67,9 @@ pub struct EngineConfig {
 /// plugin gets seven eighths, and a second one still finds some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessBudget {
-    /// Linear memory and tables of all running calls, in bytes, counted as they grow. Each call
-    /// starts with up to 2 MiB of it. A growth beyond the budget is refused like one beyond the
-    /// call's own limit.
+    /// Linear memory and tables of all running calls, in bytes, counted as they grow, except for up
+    /// to 64 KiB of each call. A growth beyond the budget is refused like one beyond the call's own
+    /// limit.
     pub memory_bytes_max: u64,
     /// Maximum number of waiting calls of one plugin. Further calls are rejected.
     pub waiting_calls_per_plugin_max: u32,

@@ -357,7 +357,7 @@ impl ToolSource for FileAccessTools {
         record.tool = Some(call.tool.name.clone());
         record.phases.run = started.elapsed();
         record.set_outcome(&outcome);
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }
 

@@ -83,7 +83,7 @@ impl ToolSource for Plugin {
         let mut record = CallRecord::default();
         record.label.clone_from(&self.said);
         record.set_outcome(&outcome);
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }
 

@@ -209,6 +209,6 @@ impl ToolSource for VariableTools {
         };
         record.tool = Some(call.tool.name.clone());
         record.set_outcome(&outcome);
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }

@@ -41,17 +41,24 @@ impl ModelView {
 pub struct Completion {
     /// Outcome of the call.
     pub outcome: Outcome,
-    /// Record of the call, for the host only.
-    pub record: CallRecord,
+    /// Record of the call, for the host only. Boxed because it is large and each layer of a call
+    /// moves it.
+    pub record: Box<CallRecord>,
 }
 
 impl Completion {
+    /// Returns an outcome with the record of its call.
+    #[must_use]
+    pub fn new(outcome: Outcome, record: CallRecord) -> Self {
+        Self { outcome, record: Box::new(record) }
+    }
+
     /// Returns the completion of a call with a single attempt and an otherwise empty record.
     #[must_use]
     pub fn ended(outcome: Outcome, context: &CallContext) -> Self {
         let mut record = CallRecord::begun(context);
         record.set_outcome(&outcome);
-        Self { outcome, record }
+        Self::new(outcome, record)
     }
 }
 

@@ -406,7 +406,7 @@ fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Com
     record.tool = Some(tool.clone());
     record.is_denied = true;
     record.set_outcome(&outcome);
-    Completion { outcome, record }
+    Completion::new(outcome, record)
 }
 
 fn name_of(entries: &[ToolsetEntry], entry: usize) -> &str {

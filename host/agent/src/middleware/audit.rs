@@ -82,7 +82,7 @@ impl<S: AuditSink> Middleware<FunctionContext> for Audit<S> {
             arguments: context.arguments.to_text(),
             outcome,
             took: started.elapsed(),
-            record: context.record.as_ref(),
+            record: context.record.as_deref(),
         });
         ended
     }

@@ -84,7 +84,7 @@ pub struct FunctionContext {
     /// Canceled when the run is.
     pub cancellation: CancellationToken,
     /// Record of the last attempt, with its true outcome. Only for the host.
-    pub record: Option<CallRecord>,
+    pub record: Option<Box<CallRecord>>,
     /// Result of the call. Set by the rest of the chain, or by middleware instead (`MW-8`).
     pub result: Option<FunctionValue>,
 }

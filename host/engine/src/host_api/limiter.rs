@@ -13,11 +13,17 @@ use crate::scheduler::admission::CallPermit;
 /// Bytes that one table element takes in the host.
 const TABLE_ELEMENT_BYTES: usize = 8;
 
+/// Maximum bytes of a call that are not reserved from the process, such as those of small tables.
+/// Each reservation takes a lock that all calls share.
+const UNRESERVED_BYTES_MAX: u64 = 64 * 1024;
+
 /// Running sums of one call.
 pub(crate) struct Limiter {
     /// Permit through which memory of the process is reserved.
     permit: Arc<CallPermit>,
     bytes: u64,
+    /// Part of `bytes` that is reserved from the process.
+    bytes_reserved: u64,
     bytes_peak: u64,
     bytes_max: u64,
     instances_max: usize,
@@ -25,10 +31,19 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// Creates a limiter that also reserves what it grants from the process, through `permit`.
+    /// Creates a limiter that also reserves what it grants from the process, through `permit`,
+    /// except for [`UNRESERVED_BYTES_MAX`].
     pub(crate) fn new(bytes_max: u64, instances_max: u32, permit: Arc<CallPermit>) -> Self {
         let instances_max = usize::try_from(instances_max).unwrap_or(usize::MAX);
-        Self { permit, bytes: 0, bytes_peak: 0, bytes_max, instances_max, refused: None }
+        Self {
+            permit,
+            bytes: 0,
+            bytes_reserved: 0,
+            bytes_peak: 0,
+            bytes_max,
+            instances_max,
+            refused: None,
+        }
     }
 
     /// Returns the cause of the last refused growth, if any. A guest may continue after it
@@ -49,9 +64,13 @@ impl Limiter {
             self.refused = Some(MemoryRefusal::Limit);
             return false;
         }
-        if !self.permit.reserve(added) {
-            self.refused = Some(MemoryRefusal::Process);
-            return false;
+        let unreserved = sum.saturating_sub(self.bytes_reserved);
+        if unreserved > UNRESERVED_BYTES_MAX {
+            if !self.permit.reserve(unreserved) {
+                self.refused = Some(MemoryRefusal::Process);
+                return false;
+            }
+            self.bytes_reserved = sum;
         }
         self.bytes = sum;
         self.bytes_peak = self.bytes_peak.max(sum);
@@ -127,14 +146,29 @@ mod tests {
 
     #[test]
     fn a_growth_beyond_the_process_is_refused_until_others_are_done() {
-        let budget = ProcessBudget { memory_bytes_max: 800, ..ProcessBudget::default() };
+        let budget = ProcessBudget { memory_bytes_max: 800 << 10, ..ProcessBudget::default() };
         let admission = Admission::new(8, budget);
-        let mut first = Limiter::new(1000, 4, permit(&admission));
-        let mut second = Limiter::new(1000, 4, permit(&admission));
-        assert!(first.memory_growing(0, 600, None).unwrap());
-        assert!(!second.memory_growing(0, 101, None).unwrap());
+        let mut first = Limiter::new(1000 << 10, 4, permit(&admission));
+        let mut second = Limiter::new(1000 << 10, 4, permit(&admission));
+        assert!(first.memory_growing(0, 600 << 10, None).unwrap());
+        assert!(!second.memory_growing(0, 101 << 10, None).unwrap());
         assert_eq!(second.refused(), Some(MemoryRefusal::Process));
         drop(first);
-        assert!(second.memory_growing(0, 101, None).unwrap());
+        assert!(second.memory_growing(0, 101 << 10, None).unwrap());
+    }
+
+    #[test]
+    fn small_growths_are_reserved_together() {
+        let admission = Admission::new(8, ProcessBudget::default());
+        let mut limiter = Limiter::new(1000 << 10, 4, permit(&admission));
+        let reserved = || admission.usage().memory_bytes;
+        assert!(limiter.memory_growing(0, 40 << 10, None).unwrap());
+        assert_eq!(reserved(), 0);
+        assert!(limiter.memory_growing(0, 30 << 10, None).unwrap());
+        assert_eq!(reserved(), 70 << 10);
+        assert!(limiter.table_growing(0, 8, None).unwrap());
+        assert_eq!(reserved(), 70 << 10);
+        drop(limiter);
+        assert_eq!(reserved(), 0);
     }
 }

@@ -1,7 +1,6 @@
 //! Part of a plugin that its calls share: identity, grants, and values that are derived from them
 //! once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,6 +8,7 @@ use cofferdam_network::Client;
 use cofferdam_tool::record::PluginIdentity;
 use cofferdam_tool::redact::{Redactor, UnusableSecret};
 use cofferdam_tool::{PluginName, ToolName};
+use hashbrown::HashMap;
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::Grants;

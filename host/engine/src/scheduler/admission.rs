@@ -16,13 +16,14 @@
 //!
 //! Listing the tools of a plugin that is being loaded counts as a call.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use cofferdam_tool::PluginName;
+use hashbrown::HashMap;
 use tokio::sync::oneshot;
 
 use crate::ProcessBudget;

@@ -103,7 +103,7 @@ fn assert_panicked(completion: &Completion, detail: &str) {
     let envelope =
         r#"{"error":{"message":"An unexpected error occurred (Panic). Please try again."}}"#;
     assert_eq!(shown(completion), envelope);
-    let CallRecord { outcome, error_type, detail: found, .. } = &completion.record;
+    let CallRecord { outcome, error_type, detail: found, .. } = &*completion.record;
     assert_eq!((*outcome, error_type.as_deref()), ("error", Some("Panic")));
     assert_eq!(found.as_deref(), Some(detail));
 }

@@ -236,10 +236,7 @@ mod tests {
 
         async fn invoke(&self, call: ToolCall<'_>, _: &CallContext) -> Completion {
             let output = json!(format!("{} of {}", call.tool.name, self.0));
-            Completion {
-                outcome: Outcome::Ok(Output::Value(output)),
-                record: CallRecord::default(),
-            }
+            Completion::new(Outcome::Ok(Output::Value(output)), CallRecord::default())
         }
     }
 

@@ -79,7 +79,7 @@ impl InnerCall {
 
     /// Returns the record of the call for the case that it is stopped.
     pub(super) fn stopped_record(&self) -> CallRecord {
-        let mut record = Completion::ended(Outcome::Cancelled, &self.context).record;
+        let mut record = *Completion::ended(Outcome::Cancelled, &self.context).record;
         record.tool = ToolName::new(&*self.name).ok();
         record
     }
@@ -98,7 +98,7 @@ impl InnerEnd {
                     Outcome::Error(error) => Err(InnerError::Ended(Box::new(error))),
                     _ => Err(InnerError::Cancelled),
                 };
-                Self { result, record: Some(record) }
+                Self { result, record: Some(*record) }
             }
             Err(refused) => Self { result: Err(InnerError::refused(&refused)), record: None },
         }
