@@ -13,7 +13,7 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_agent::{
@@ -30,6 +30,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Maximum time that a server takes to start on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
+/// Held while a port is chosen and while a server is started.
+static STARTING: Mutex<()> = Mutex::new(());
 /// Key that both servers require.
 const KEY: &str = "right-key";
 const WRONG_KEY: &str = "wrong-key-0123456789";
@@ -61,6 +63,9 @@ impl Server {
         let folder = PathBuf::from(folder);
         let node = std::fs::read_to_string(folder.join("node")).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(script);
+        // Another process that is started meanwhile has a copy of the listener until it runs its
+        // program, so that the port would answer without a server.
+        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let child = Command::new(node)
@@ -73,6 +78,7 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
+        drop(starting);
         let mut server = Self { child, port };
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

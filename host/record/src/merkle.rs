@@ -163,7 +163,7 @@ pub fn inclusion_path(leaves: &[TreeHash], index: usize) -> Option<Vec<TreeHash>
 /// Returns true if `path` proves that `leaf` is number `index` of the tree with `size` leaves and
 /// this root (RFC 9162, section 2.1.3.2).
 #[must_use]
-pub fn includes(
+pub(crate) fn includes(
     leaf: &TreeHash,
     index: u64,
     size: u64,

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 pub use self::catalog::CatalogSearch;
 pub use self::document::DocumentArtifact;
-pub use self::pull::{Progress, PulledArtifact};
+pub use self::pull::{Progress, PullOptions, PulledArtifact};
 pub use self::readme::README_BYTES_MAX;
 pub use self::transport::{InvalidCertificates, RegistryClientError, certificates_from_pem};
 

@@ -137,6 +137,20 @@ impl ImageLayout {
         stored_manifest(&self.blobs, digest)
     }
 
+    /// Reads the only layer of an artifact, which may have at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the artifact has other layers, or the layout does not contain this one
+    /// unchanged.
+    pub fn document(&self, manifest: &Manifest, bytes_max: u64) -> Result<Vec<u8>, LayoutError> {
+        let [layer] = manifest.layers.as_slice() else {
+            let problem = "it has several layers instead of one document";
+            return Err(ManifestError::Malformed(problem.to_owned()).into());
+        };
+        let document = self.blobs.read(layer.digest, layer.size.min(bytes_max))?;
+        document.ok_or_else(|| LayoutError::Absent(layer.digest.to_string()))
+    }
+
     /// Copies the artifact with the manifest `manifest`, without its signatures, into `store`. The
     /// component may have at most `bytes_max` bytes.
     ///

@@ -8,13 +8,17 @@
 //! ```no_run
 //! # #[cfg(feature = "client")]
 //! # mod example {
-//! use cofferdam_registry::{ArtifactStore, Reference, RegistryClient, RegistrySettings};
+//! use cofferdam_registry::{
+//!     ArtifactStore, PullOptions, Reference, RegistryClient, RegistrySettings,
+//! };
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = RegistryClient::new(RegistrySettings::default())?;
 //! let store = ArtifactStore::open_ambient("artifacts")?;
 //! let reference: Reference = "oci://ghcr.io/acme/csv:1.2.0".parse()?;
-//! let pulled = client.pull(&reference, &store, 64 << 20, &|_, _| {}).await?;
+//! let manifest = client.manifest(&reference).await?;
+//! let options = PullOptions { bytes_max: 64 << 20, progress: &|_, _| {} };
+//! let pulled = client.pull(&reference, manifest, &store, options).await?;
 //! println!("{} is at {}", pulled.manifest.digest, store.path(pulled.component.digest).display());
 //! # Ok(())
 //! # }
@@ -67,7 +71,7 @@ pub use self::catalog::{
 };
 #[cfg(feature = "client")]
 pub use self::client::{
-    CatalogSearch, DocumentArtifact, InvalidCertificates, Progress, PulledArtifact,
+    CatalogSearch, DocumentArtifact, InvalidCertificates, Progress, PullOptions, PulledArtifact,
     README_BYTES_MAX, RegistryClient, RegistryClientError, RegistryMirror, RegistrySettings,
     certificates_from_pem,
 };

@@ -10,9 +10,9 @@ use cofferdam_tool::permission::SecretText;
 
 use crate::testing::{Reply, Request, TestRegistry};
 use crate::{
-    ArtifactStore, CredentialSource, Credentials, Digest, ManifestError, PulledArtifact, Reference,
-    RegistryClient, RegistryError, RegistryErrorKind, RegistryMirror, RegistrySettings,
-    SignatureBundle, SigningKey, StoreError, WasmArtifact,
+    ArtifactStore, CredentialSource, Credentials, Digest, ManifestError, PullOptions,
+    PulledArtifact, Reference, RegistryClient, RegistryError, RegistryErrorKind, RegistryMirror,
+    RegistrySettings, SignatureBundle, SigningKey, StoreError, WasmArtifact,
 };
 
 const COMPONENT: &[u8] = b"\0asm component of the tests";
@@ -49,7 +49,9 @@ impl Fixture {
         reference: &Reference,
     ) -> Result<PulledArtifact, RegistryError> {
         let client = RegistryClient::new(settings).unwrap();
-        client.pull(reference, &self.store, BYTES_MAX, &|_, _| {}).await
+        let manifest = client.manifest(reference).await?;
+        let options = PullOptions { bytes_max: BYTES_MAX, progress: &|_, _| {} };
+        client.pull(reference, manifest, &self.store, options).await
     }
 
     async fn pull(&self) -> Result<PulledArtifact, RegistryError> {
@@ -273,11 +275,9 @@ async fn errors_name_the_registry_the_step_and_what_it_said() {
     assert!(error.len() < 400 && !error.contains('\u{1b}'), "{error}");
     let address = fixture.registry.host();
     drop(fixture);
-    let directory = tempfile::tempdir().unwrap();
-    let store = ArtifactStore::open_ambient(directory.path()).unwrap();
     let client = RegistryClient::new(RegistrySettings::default()).unwrap();
     let gone: Reference = format!("oci://{address}/acme/csv:1").parse().unwrap();
-    let error = client.pull(&gone, &store, BYTES_MAX, &|_, _| {}).await.unwrap_err();
+    let error = client.manifest(&gone).await.unwrap_err();
     assert!(matches!(*error.kind, RegistryErrorKind::Connection(_)), "{error}");
 }
 

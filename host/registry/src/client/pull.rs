@@ -26,6 +26,15 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 /// Observer of a download: bytes so far, and bytes in total.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
+/// Limit and observer of a download.
+#[derive(Clone, Copy)]
+pub struct PullOptions<'a> {
+    /// Maximum size of the component in bytes.
+    pub bytes_max: u64,
+    /// Observer of the download of the component.
+    pub progress: Progress<'a>,
+}
+
 /// Artifact of a plugin whose manifest and component are in the store.
 #[derive(Debug, Clone)]
 pub struct PulledArtifact {
@@ -100,34 +109,19 @@ impl RegistryClient {
         Ok(Document::parse(bytes)?)
     }
 
-    /// Downloads the plugin `reference` into `store`, except what the store contains. Checks all
-    /// digests. The component may have at most `bytes_max` bytes.
+    /// Downloads the plugin of a manifest of `reference` into `store`, except what the store
+    /// contains. Checks all digests.
     ///
     /// # Errors
     /// Returns an error if the registry cannot be reached, or the artifact is not a valid plugin.
     pub async fn pull(
         &self,
         reference: &Reference,
-        store: &ArtifactStore,
-        bytes_max: u64,
-        progress: Progress<'_>,
-    ) -> Result<PulledArtifact, RegistryError> {
-        let manifest = self.manifest(reference).await?;
-        self.pull_manifest(reference, manifest, store, bytes_max, progress).await
-    }
-
-    /// Downloads the plugin of a manifest of `reference` into `store`, like [`pull`](Self::pull).
-    ///
-    /// # Errors
-    /// Returns an error if the registry cannot be reached, or the artifact is not a valid plugin.
-    pub async fn pull_manifest(
-        &self,
-        reference: &Reference,
         manifest: Manifest,
         store: &ArtifactStore,
-        bytes_max: u64,
-        progress: Progress<'_>,
+        options: PullOptions<'_>,
     ) -> Result<PulledArtifact, RegistryError> {
+        let PullOptions { bytes_max, progress } = options;
         let step = format!("reading the manifest of {}", shown(reference));
         let component = at(manifest.component().map_err(Into::into), reference, &step)?.clone();
         if component.size > bytes_max {
