@@ -6,7 +6,7 @@ which every run begins.
 
 from __future__ import annotations
 
-from cofferdam import JsonText, _host, _image, tool, tool_calls
+from cofferdam import JsonText, _host, tool, tool_calls
 from cofferdam_code import clock, modules, run, warm
 
 clock.install()
@@ -27,5 +27,5 @@ def run_code(code: str, catalog: str = '{"tools":[]}', seed: str = "0", now: int
     return run.program(code, catalog, seed, now, tool_calls)
 
 
-warm.up(run_code)
-_host.AT_END.append(_image.list_objects)
+_host.WARM_UP.append(warm.up)
+_host.LISTS_OBJECTS = True

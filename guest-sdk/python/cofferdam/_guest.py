@@ -6,7 +6,6 @@ call begins with the memory as it is then.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import linecache
 import os
@@ -15,9 +14,9 @@ from typing import Any
 
 from componentize_py_types import Err  # type: ignore[import-not-found]
 
-from cofferdam import _host, _traceback, _unexpected
+from cofferdam import _host, _image, _tool, _traceback, _unexpected
 from cofferdam._content import Blob, Content, Json, JsonText, Link, Text
-from cofferdam._definition import Definition
+from cofferdam._definition import Annotations, Definition
 from cofferdam._failure import ToolFailure
 from cofferdam._json import dumps, whole
 from cofferdam._tool import TOOLS, Tool
@@ -76,11 +75,28 @@ def load(main: str, beside: str) -> None:
     except BaseException as error:
         raise NotLoaded(f"{_LOADING}\n{_traceback.full(error, _source)}") from None
     _keep_lines()
-    # A call seldom creates enough garbage for a collection, which would touch the whole image.
-    gc.collect()
-    gc.freeze()
-    for function in _host.AT_END:
-        function()
+    _image.prepare(_warm_up, lists_objects=_host.LISTS_OBJECTS)
+
+
+def _warm_up() -> None:
+    """Makes calls like those of a host."""
+    tools = Tools()
+    # No tool has this name.
+    _by_name[" "] = _SAMPLE
+    try:
+        tools.call_tool(" ", '{"text":"a","number":1}')
+    finally:
+        del _by_name[" "]
+    for function in _host.WARM_UP:
+        function(tools.call_tool)
+
+
+def _sample(text: str, number: int = 0) -> dict[str, Any]:
+    """A tool for calls while the component is made."""
+    return {"text": text, "number": number}
+
+
+_SAMPLE = _tool.made(_sample, "sample", None, None, Annotations(), False)
 
 
 class NotLoaded(Exception):

@@ -26,8 +26,11 @@ Err: Any = importlib.import_module("componentize_py_types").Err if IS_COMPONENT 
 """Exception of a function of the host; `value` contains the error."""
 
 
-AT_END: list[Callable[[], None]] = []
-"""Functions that run when the component is made, after everything else."""
+WARM_UP: list[Callable[[Callable[[str, str], Any]], None]] = []
+"""Functions that call tools like a host, with the function that they get. They run several times
+while the component is made."""
+LISTS_OBJECTS = False
+"""True if a build step makes the objects of the component immortal."""
 
 
 def interface(name: str, nobody: Any) -> Any:

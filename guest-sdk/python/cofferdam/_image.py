@@ -1,8 +1,7 @@
-"""Lists the objects of a component's memory, for a build step that makes them immortal.
+"""Prepares the memory with which every call of a component begins.
 
-CPython counts references in the objects themselves, so a call writes to nearly every page that it
-reads, and each of these pages is copied. Counts of immortal objects are not changed. No function of
-Python makes objects immortal, so `cargo xtask guests` does it in the component.
+Each page that a call writes is copied, and restored after it. So the pages should be few, and
+adjacent.
 """
 
 from __future__ import annotations
@@ -11,19 +10,77 @@ import gc
 import struct
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _MAGIC = b"!stcejbo madreffoC"
-"""First bytes of the list, backwards, so that the list is the only place with them."""
-_kept: list[bytearray] = []
+"""First bytes of the list, backwards, so that only the list has them."""
+_kept: list[Any] = []
+
+_BYTES_HEADER = 17
+"""Bytes of a `bytes` object before its content, with the zero byte after it."""
+_BLOCK_HEADER = 4
+"""Bytes that the allocator needs in each block."""
+_BLOCK_MIN = 16
+"""Size of the smallest block. Other sizes are multiples of it."""
+_FILLERS_MAX = 1 << 16
+_ROUNDS = 8
+"""Number of runs after which CPython has specialized most code."""
+_ADJACENT_MIN = 4
+"""Number of adjacent blocks that are not in a hole. Holes for so many blocks of one size were
+filled with larger ones."""
 
 
-def list_objects() -> None:
-    """Keeps a list of all objects in memory: the magic bytes, the numbers of types and of other
-    objects, and their addresses; all numbers are little-endian with 32 bits.
+def prepare(warm_up: Callable[[], None], lists_objects: bool) -> None:
+    """Prepares the memory for calls like those that `warm_up` makes.
 
-    Runs after everything else, because an object that is freed later must not be in the list.
+    Runs after all imports, and keeps a list of all objects if `lists_objects`.
+    """
+    for _ in range(_ROUNDS):
+        warm_up()
+    gc.collect()
+    # A call seldom creates enough garbage for a collection, which would touch the whole memory.
+    gc.freeze()
+    if lists_objects:
+        _list_objects()
+    _fill_holes()
+
+
+def _fill_holes() -> None:
+    """Allocates all free memory between objects, so that what is allocated later is adjacent.
+
+    The allocator uses the free block that fits best. After the imports of a plugin, free blocks are
+    on most pages.
+    """
+    fillers: list[Any] = [None] * _FILLERS_MAX
+    _kept.append(fillers)
+    count = 0
+    for size in _block_sizes():
+        length = size - _BLOCK_HEADER - _BYTES_HEADER
+        adjacent = last = 0
+        while adjacent < _ADJACENT_MIN and count < _FILLERS_MAX:
+            filler = bytes(length) if length > 1 else object()
+            fillers[count] = filler
+            count += 1
+            adjacent = adjacent + 1 if id(filler) == last + size else 0
+            last = id(filler)
+
+
+def _block_sizes() -> list[int]:
+    sizes = list(range(_BLOCK_MIN, 512, _BLOCK_MIN))
+    while sizes[-1] < 64 << 10:
+        sizes.append((sizes[-1] * 5 // 4) // _BLOCK_MIN * _BLOCK_MIN)
+    return sizes[::-1]
+
+
+def _list_objects() -> None:
+    """Keeps a list of all objects in memory, for a build step that makes them immortal: the magic
+    bytes, the numbers of types and of other objects, and their addresses; all numbers are
+    little-endian with 32 bits.
+
+    CPython counts references in the objects themselves, so a call writes to nearly every page that
+    it reads. Counts of immortal objects are not changed. No function of Python makes objects
+    immortal, so `cargo xtask guests` does it in the component.
     """
     gc.unfreeze()
     types_, others = _addresses()
@@ -51,6 +108,8 @@ def _addresses() -> tuple[list[int], list[int]]:
         seen.add(id(each))
         found[0 if isinstance(each, type) else 1].append(id(each))
         waiting.extend(gc.get_referents(each))
+        if isinstance(each, types.CodeType):
+            waiting.extend((each.co_consts, each.co_names, each.co_filename, each.co_name, each.co_qualname))
     return found
 
 

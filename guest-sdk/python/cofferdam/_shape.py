@@ -278,16 +278,16 @@ class Object(Shape):
         values = {}
         for each in self.properties:
             item = given.get(each.name)
-            place = f"{at}.{each.name}" if at else each.name
+            path = f"{at}.{each.name}" if at else each.name
             if item is not None:
-                values[each.name] = each.shape.read(item, place)
+                values[each.name] = each.shape.read(item, path)
             elif each.default is not MISSING:
                 # Decoded each time, because a default list must not be shared.
-                values[each.name] = None if each.default is None else each.shape.read(each.default, place)
+                values[each.name] = None if each.default is None else each.shape.read(each.default, path)
             elif each.shape.accepts_null and not each.may_be_absent:
                 values[each.name] = None
             elif not each.may_be_absent:
-                raise Mismatch(f"{place} is missing")
+                raise Mismatch(f"{path} is missing")
         return self.make(**values)
 
 

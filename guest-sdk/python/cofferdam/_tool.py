@@ -129,9 +129,9 @@ def tool(
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         annotations = Annotations(read_only, destructive, idempotent, open_world, long_running)
         called = name or str(getattr(function, "__name__", "?"))
-        made = _made(function, called, title, group, annotations, output_schema)
-        TOOLS.append(made)
-        setattr(function, _ATTRIBUTE, made)
+        decorated = made(function, called, title, group, annotations, output_schema)
+        TOOLS.append(decorated)
+        setattr(function, _ATTRIBUTE, decorated)
         return function
 
     return decorate if function is None else decorate(function)
@@ -149,7 +149,7 @@ def of(function: Callable[..., Any]) -> Tool:
     return found
 
 
-def _made(
+def made(
     function: Callable[..., Any],
     name: str,
     title: str | None,
@@ -157,6 +157,11 @@ def _made(
     annotations: Annotations,
     output: bool,
 ) -> Tool:
+    """Makes a tool of a function.
+
+    Raises:
+        TypeError: If the function cannot be a tool.
+    """
     where = f"tool `{name}`"
     _check(function, name, where)
     if group is not None and not _GROUP.fullmatch(group):

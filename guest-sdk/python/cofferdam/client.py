@@ -116,7 +116,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Places:
+class RootList:
     """Locations in which the client works."""
 
     roots: list[Root]
@@ -125,7 +125,7 @@ class Places:
 Reply = Union[Accepted, Declined, Cancelled]
 """Reply of the user to a form."""
 
-Answer = Union[Accepted, Declined, Cancelled, Message, Places]
+Answer = Union[Accepted, Declined, Cancelled, Message, RootList]
 """Answer to a question. It is untrusted input that the host has not checked."""
 
 
@@ -224,7 +224,7 @@ def roots() -> list[Root]:
         Error: If there is no answer.
     """
     answer = ask(Roots())
-    if not isinstance(answer, Places):
+    if not isinstance(answer, RootList):
         raise _mismatch()
     return answer.roots
 
@@ -314,11 +314,11 @@ def _question(question: Question) -> Any:
 
 
 def _answer(answer: Any) -> Answer:
-    if isinstance(answer, (Accepted, Declined, Cancelled, Message, Places)):
+    if isinstance(answer, (Accepted, Declined, Cancelled, Message, RootList)):
         return answer
     case = _host.case(answer)
     if case == "Roots":
-        return Places([Root(root.uri, root.name) for root in answer.value])
+        return RootList([Root(root.uri, root.name) for root in answer.value])
     if case in ("Declined", "Cancelled"):
         return Declined() if case == "Declined" else Cancelled()
     try:

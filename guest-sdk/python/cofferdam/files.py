@@ -313,17 +313,17 @@ class Store:
             raise error(case, self.name, path, text) from None
 
 
-def locate(place: str) -> tuple[Store, str]:
+def locate(location: str) -> tuple[Store, str]:
     """Returns the store of an absolute path such as `/data/a/b.txt`, and the path in it. In all
     languages, models use such absolute paths.
 
     Raises:
         InvalidPath: If it does not begin with `/` and the name of a store.
     """
-    root, _, rest = place.partition("/")
+    root, _, rest = location.partition("/")
     name, _, path = rest.partition("/")
     if root or not name:
-        raise InvalidPath(f"`{place}` is not a place such as `/data/a.txt`", transient=False)
+        raise InvalidPath(f"`{location}` is not a path in a store, such as `/data/a.txt`", transient=False)
     return Store(name), path
 
 

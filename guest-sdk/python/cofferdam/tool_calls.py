@@ -105,8 +105,8 @@ _bindings: Any = _host.interface("tool_calls", _Nobody())
 def start(name: str, arguments: Mapping[str, Any] | None = None) -> int:
     """Starts a call and returns its number without waiting.
 
-    At most 16 calls run at once; further calls wait for a place. Errors are those of the ended
-    call, even if the tool does not exist.
+    At most 16 calls run at once; further calls wait until one has ended. Errors are those of the
+    ended call, even if the tool does not exist.
 
     Args:
         name: As in `toolbox.granted`.

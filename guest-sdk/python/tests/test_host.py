@@ -42,7 +42,7 @@ class Granted(unittest.TestCase):
             client.Accepted({"really": True}),
             client.Declined(),
             client.Message({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}]}),
-            client.Places([client.Root("file:///a")]),
+            client.RootList([client.Root("file:///a")]),
             client.Cancelled(),
         ]
         with testing.host(answers=answers, session="s", time_left=2, cancelled=True) as host:
@@ -106,7 +106,7 @@ class Granted(unittest.TestCase):
         self.assertEqual(files.locate("/data/a/b.txt"), (files.Store("data"), "a/b.txt"))
         self.assertEqual(files.locate("/data"), (files.Store("data"), ""))
         for place in ["data/a", "/", ""]:
-            with self.assertRaisesRegex(files.InvalidPath, "is not a place such as"):
+            with self.assertRaisesRegex(files.InvalidPath, "is not a path in a store, such as"):
                 files.locate(place)
 
     def test_files(self) -> None:

@@ -192,11 +192,11 @@ class _Checker:
                 shown = ", ".join(f"`{name}`" for name in missing)
                 self._add(node, f"missing {_arguments(missing)} {shown} of {tool}")
         if entry.get("closed"):
-            for name, place in given.items():
+            for name, node in given.items():
                 if name not in known:
                     near = names.nearest(name, known)
                     hint = f"did you mean `{near}`?" if near else f"it accepts: {', '.join(known) or 'no arguments'}"
-                    self._add(place, f"{tool} has no argument `{name}`; {hint}")
+                    self._add(node, f"{tool} has no argument `{name}`; {hint}")
 
     def _marks(self, node: ast.AST) -> None:
         for each in ast.walk(node):

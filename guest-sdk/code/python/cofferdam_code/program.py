@@ -109,11 +109,11 @@ def _function(tree: ast.Module) -> ast.Module:
         first += 1
     body = [_without_annotation(each) for each in tree.body[first:]]
     bound = sorted(set(_names(body)))
-    place = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+    position = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
     if bound:
-        body.insert(0, ast.Global(bound, **place))
+        body.insert(0, ast.Global(bound, **position))
     empty = ast.arguments([], [], None, [], [], None, [])
-    function = ast.AsyncFunctionDef(MAIN, empty, body, [], None, **place)
+    function = ast.AsyncFunctionDef(MAIN, empty, body, [], None, **position)
     if hasattr(function, "type_params"):
         function.type_params = []
     return ast.Module([*tree.body[:first], function], [])

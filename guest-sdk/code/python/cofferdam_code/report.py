@@ -1,4 +1,4 @@
-"""Failures of a run, for the model: type, message, place in the program, and the line of its text."""
+"""Failures of a run, for the model: type, message, position in the program, and the line of its text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PROBLEMS_MAX = 10
 _suggestion_for: Any = getattr(traceback, "_compute_suggestion_error", None)
 
 
-class Place:
-    """A place in the program."""
+class Position:
+    """A position in the program."""
 
     def __init__(self, code: str, line: int, offset: int | None) -> None:
-        """Creates a place.
+        """Creates a position.
 
         Args:
             code: The text of the program.
@@ -46,32 +46,32 @@ class Place:
 class Described:
     """An error, in the parts that the model sees."""
 
-    def __init__(self, type: str, message: str, place: Place | None, **more: Any) -> None:
+    def __init__(self, type: str, message: str, position: Position | None, **more: Any) -> None:
         self.type = type
         self.message = _short(message)
-        self.place = place
-        self.callers: list[Place] = []
+        self.position = position
+        self.callers: list[Position] = []
         self.more = {name: value for name, value in more.items() if value not in (None, "")}
 
     def value(self) -> dict[str, Any]:
         """Returns the error as a JSON value."""
         value: dict[str, Any] = {"type": self.type, "message": self.message}
-        if self.place is not None:
-            value |= {"line": self.place.line, "column": self.place.column, "source": self.place.source}
+        if self.position is not None:
+            value |= {"line": self.position.line, "column": self.position.column, "source": self.position.source}
         return value | self.more
 
     def text(self) -> str:
         """Returns the error as text. The first line is complete in itself."""
         tool = f" of `{self.more['tool']}`" if "tool" in self.more else ""
         message = f": {self.message}" if self.message else ""
-        if self.place is None:
+        if self.position is None:
             lines = [f"{self.type}{tool}{message}"]
         else:
             first, _, rest = message.partition("\n")
-            lines = [f"{self.type}{tool}{first} ({self.place})"]
+            lines = [f"{self.type}{tool}{first} ({self.position})"]
             if rest:
                 lines.append(rest)
-            lines.append(self.place.shown())
+            lines.append(self.position.shown())
         lines += [f"called from {each}\n{each.shown()}" for each in self.callers]
         if "suggestion" in self.more:
             lines.append(f"suggestion: {self.more['suggestion']}")
@@ -88,24 +88,24 @@ def failure(described: Described, logs: str = "") -> ToolFailure:
 
 def problems(found: list[Any], code: str) -> ToolFailure:
     """Returns the failure of a program that checks have rejected, so that nothing has run."""
-    placed = [(each.message, Place(code, each.line, each.offset)) for each in found[:_PROBLEMS_MAX]]
-    lines = [f"{message} ({place})" for message, place in placed]
-    if len(placed) == 1:
-        lines.append(placed[0][1].shown())
+    located = [(each.message, Position(code, each.line, each.offset)) for each in found[:_PROBLEMS_MAX]]
+    lines = [f"{message} ({position})" for message, position in located]
+    if len(located) == 1:
+        lines.append(located[0][1].shown())
     if len(found) > _PROBLEMS_MAX:
         lines.append(f"{len(found) - _PROBLEMS_MAX} more problems")
     text = "not run: " + "\n".join(lines)
-    value = Described("CheckError", text, placed[0][1]).value()
+    value = Described("CheckError", text, located[0][1]).value()
     return ToolFailure(text, transient=False, value=JsonText(result.plain({"error": value})))
 
 
 def syntax_error(error: SyntaxError, code: str) -> Described:
     """Describes the error of the parser or compiler."""
-    place = None
+    position = None
     if error.lineno:
-        place = Place(code, error.lineno, None)
-        place.column = max(error.offset or 1, 1)
-    return Described(type(error).__name__, str(error.msg), place)
+        position = Position(code, error.lineno, None)
+        position.column = max(error.offset or 1, 1)
+    return Described(type(error).__name__, str(error.msg), position)
 
 
 def exception(error: BaseException, code: str) -> Described:
@@ -114,9 +114,9 @@ def exception(error: BaseException, code: str) -> Described:
     Frames that are not the program's are not shown.
     """
     error = _single(error)
-    places = [] if isinstance(error, MemoryError) else _places(error.__traceback__)
+    positions = [] if isinstance(error, MemoryError) else _positions(error.__traceback__)
     if isinstance(error, MemoryError):
-        places = _places(error.__traceback__)
+        positions = _positions(error.__traceback__)
         _clear(error.__traceback__)
     message = _text(error)
     hint = _hint(error)
@@ -134,8 +134,8 @@ def exception(error: BaseException, code: str) -> Described:
     cause = error.__cause__
     if cause is not None and not isinstance(error, ToolError):
         message += f"\ncaused by {type(cause).__name__}: {_text(cause)}"
-    places.reverse()
-    made = [Place(code, line, offset) for line, offset in places[: _CALLERS_MAX + 1]]
+    positions.reverse()
+    made = [Position(code, line, offset) for line, offset in positions[: _CALLERS_MAX + 1]]
     described = Described(_type(error), message, made[0] if made else None, **more)
     described.callers = made[1:]
     _clear(error.__traceback__)
@@ -194,18 +194,18 @@ def _hint(error: BaseException) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _places(frame: TracebackType | None) -> list[tuple[int, int | None]]:
+def _positions(frame: TracebackType | None) -> list[tuple[int, int | None]]:
     """Returns line and offset of the frames of the program, outermost first."""
-    places: list[tuple[int, int | None]] = []
+    positions: list[tuple[int, int | None]] = []
     while frame is not None:
         code = frame.tb_frame.f_code
         if code.co_filename == FILENAME:
-            place = (frame.tb_lineno or 0, _offset(code, frame.tb_lasti))
-            # A recursion has the same place again and again.
-            if place not in places[-2:]:
-                places.append(place)
+            position = (frame.tb_lineno or 0, _offset(code, frame.tb_lasti))
+            # A recursion has the same position again and again.
+            if position not in positions[-2:]:
+                positions.append(position)
         frame = frame.tb_next
-    return places
+    return positions
 
 
 def _offset(code: Any, instruction: int) -> int | None:

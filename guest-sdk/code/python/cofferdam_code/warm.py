@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
-from cofferdam import ToolFailure, tool_calls
+from cofferdam import _host, tool_calls
 
 _PROGRAMS = (
     "1 + 1",
@@ -50,23 +52,27 @@ class _Host:
         return ended
 
 
-def up(run: Any) -> None:
+def up(call: Callable[[str, str], Any]) -> None:
     """Runs programs of all kinds.
 
     Raises:
         AssertionError: If the wrong ones fail.
     """
+
+    def run(code: str, seed: str, now: int) -> None:
+        call("run_code", json.dumps({"code": code, "catalog": _CATALOG, "seed": seed, "now": now}))
+
     bindings = tool_calls._bindings
     tool_calls._bindings = _Host()
     failed = []
     try:
         for number, code in enumerate(_PROGRAMS):
             try:
-                run(code, _CATALOG, "1", 1_700_000_000_000)
-            except ToolFailure:
+                run(code, "1", 1_700_000_000_000)
+            except _host.Err:
                 failed.append(number)
     finally:
         tool_calls._bindings = bindings
     assert failed == [6, 7, 8, 9, 10], failed
     # A run begins with an empty module.
-    run("None", _CATALOG, "0", 0)
+    run("None", "0", 0)
