@@ -5,6 +5,7 @@
 mod sessions;
 mod tasks;
 
+use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +18,7 @@ use crate::kubernetes::objects;
 use crate::monitoring::{self, get};
 use crate::script;
 use crate::serve_changes::asked;
-use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, command, request};
+use crate::wire::{ANSWER_MAX, Http, LEGACY, Pipe, Signal, command, request, send_signal};
 
 /// NATS server that runs until it is dropped.
 pub(crate) struct Nats {
@@ -35,11 +36,26 @@ impl Nats {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self { process: command.spawn().unwrap(), address: port.to_string() };
         let started = Instant::now();
-        while TcpStream::connect(port).is_err() {
+        // A process that another test is starting may still have the listener that has chosen the
+        // port, so that a connection alone says nothing.
+        let greets = || {
+            let mut greeting = [0; 4];
+            let connected = TcpStream::connect(port).and_then(|mut stream| {
+                stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+                stream.read_exact(&mut greeting)
+            });
+            connected.is_ok() && greeting == *b"INFO"
+        };
+        while !greets() {
             assert!(started.elapsed() < ANSWER_MAX, "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         Some(server)
+    }
+
+    /// Starts a server with JetStream, which keeps its files in `folder`.
+    fn with_jetstream(folder: &Path) -> Option<Self> {
+        Self::start(&["-js", "-sd", folder.to_str().unwrap()])
     }
 
     pub(crate) fn url(&self) -> String {
@@ -71,6 +87,12 @@ impl Nats {
 
     pub(crate) fn gateway(&self) -> Pipe {
         Pipe::of(&mut command(&[], &["--cluster", &self.url()]))
+    }
+
+    /// Starts a gateway over HTTP that shares results with others.
+    fn sharing_gateway(&self, config: &str) -> Http {
+        let cluster = ["--cluster", &self.url(), "--cluster-results", "jetstream"];
+        Http::of_config(&[], config, &cluster)
     }
 }
 
@@ -164,16 +186,10 @@ fn callers() -> ([(&'static str, String); 2], String) {
 #[test]
 fn a_key_belongs_to_its_caller_at_all_gateways() {
     let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().display().to_string();
-    let Some(nats) = Nats::start(&["-js", "-sd", &store]) else { return };
+    let Some(nats) = Nats::with_jetstream(folder.path()) else { return };
     let _worker = nats.worker(&["served"]);
     let ([ann, bob], config) = callers();
-    let url = nats.url();
-    let gateway = || {
-        let cluster = ["--cluster", &url, "--cluster-results", "jetstream"];
-        Http::of_config(&[], &config, &cluster)
-    };
-    let (mut one, mut other) = (gateway(), gateway());
+    let [mut one, mut other] = [(); 2].map(|()| nats.sharing_gateway(&config));
     let call = |gateway: &mut Http, (_, token): &(&str, String), message: &str| {
         let params = json!({"name": "echo", "arguments": {"message": message}});
         let mut request = request("1", "tools/call", params);
@@ -343,11 +359,9 @@ fn workers_come_and_go_while_clients_call() {
         std::thread::sleep(Duration::from_millis(100));
     }
     let _second = nats.worker(&["served"]);
-    let pid = first.pid().to_string();
     for number in 0..60 {
         if number == 20 {
-            let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-            assert!(sent.success());
+            send_signal(first.pid(), Signal::TERM);
         }
         let counted = gateway.call("count", json!({"steps": 1, "pause_ms": 5}));
         assert_eq!(counted["result"]["isError"], false, "{number}: {counted}");
@@ -410,8 +424,7 @@ fn a_worker_shows_its_health_and_counts() {
     let params = json!({"name": "count", "arguments": {"steps": 3, "pause_ms": 1000}});
     gateway.send(request("long", "tools/call", params).to_string().as_bytes());
     eventually(metrics, |text| has(text, &["cofferdam_worker_calls 1\n"]));
-    let sent = Command::new("kill").args(["-TERM", &worker.pid().to_string()]).status().unwrap();
-    assert!(sent.success());
+    send_signal(worker.pid(), Signal::TERM);
     worker.has_said("ending; calls that still run: 1");
     let is_draining = |text: &str| has(text, &["draining: calls that still run: 1\n"]);
     let health = eventually(|| get(address, "/healthz"), is_draining);
@@ -421,6 +434,23 @@ fn a_worker_shows_its_health_and_counts() {
     assert!(draining.starts_with("HTTP/1.1 200 OK") && has(&draining, &running), "{draining}");
     assert_eq!(gateway.until(&json!("long")).1["result"]["isError"], false);
     assert_eq!(worker.end().0, Some(0));
+}
+
+#[test]
+fn a_gateway_without_a_connection_is_not_healthy() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let _worker = nats.worker(&["served"]);
+    let arguments = ["--cluster", &nats.url(), "--monitoring", "127.0.0.1:0"];
+    let gateway = Pipe::of(&mut command(&[], &arguments));
+    let address = monitoring::address(&gateway);
+    let health = get(address, "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 OK"), "{health}");
+    assert!(health.contains("\nserving tools of workers: 1 source\n"), "{health}");
+
+    drop(nats);
+    let is_unhealthy = |page: &str| page.starts_with("HTTP/1.1 503");
+    let health = eventually(|| get(address, "/healthz"), is_unhealthy);
+    assert!(health.contains("\ncannot call workers: not connected to NATS\n"), "{health}");
 }
 
 #[test]

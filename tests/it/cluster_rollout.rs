@@ -108,7 +108,7 @@ fn a_pin_decides_and_is_changed_while_the_gateway_runs() {
     assert_eq!(echoed["result"]["isError"], false, "{echoed}");
 
     configure("x");
-    let line = gateway.has_said("not reloaded, what was there before stays");
+    let line = gateway.has_said("not reloaded; the previous version stays in use");
     assert!(line.contains("expected a version of 32 hexadecimal digits"), "{line}");
     let echoed = gateway.call("echo", json!({"message": "a"}));
     assert_eq!(echoed["result"]["isError"], false, "{echoed}");
@@ -178,7 +178,7 @@ fn a_share_of_the_callers_gets_the_canary() {
     let of_one = canaries(&mut one);
     let count = of_one.iter().filter(|is_canary| **is_canary).count();
     assert!((1..=12).contains(&count), "{of_one:?}");
-    // All gateways agree, and whoever has the canary keeps it when the share grows.
+    // All gateways agree, and a caller that has the canary keeps it when the share grows.
     assert_eq!(canaries(&mut other), of_one);
     let more = canaries(&mut gateway(60));
     assert!(more.iter().zip(&of_one).all(|(more, one)| *more || !*one), "{more:?}");

@@ -23,8 +23,8 @@ pub trait Bus: Send + Sync + 'static {
         payload: Bytes,
     ) -> Result<(), BusError>;
 
-    /// Receives messages to `subject`, whose last token may be `>` for any tokens. When this
-    /// returns, the bus knows the subscription.
+    /// Receives messages to `subject`, whose last token may be `>` for any tokens. The bus knows
+    /// the subscription before anything that this node publishes later.
     ///
     /// # Errors
     /// If the subscription cannot be sent to the bus.
@@ -34,7 +34,7 @@ pub trait Bus: Send + Sync + 'static {
         group: Option<&str>,
     ) -> Result<Box<dyn Subscription>, BusError>;
 
-    /// Waits until the bus has everything that was published.
+    /// Waits until everything that was published is on its way to the bus.
     ///
     /// # Errors
     /// If the connection is lost.

@@ -13,12 +13,16 @@ mod shared;
 mod source;
 mod wait;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use cofferdam_tool::ToolSource as _;
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -36,6 +40,11 @@ use crate::{CallTiming, ClusterError};
 
 /// Number of routes of all workers together after which further ones are ignored.
 const ROUTES_MAX: usize = 10_000;
+
+/// Number of sources that workers are asked to describe at the same time.
+const DESCRIPTIONS_MAX: usize = 32;
+/// Maximum time to find all tools, as a multiple of the time to wait for the catalogs of workers.
+const DESCRIPTION_WAITS_MAX: u32 = 10;
 
 /// Options of a [`Dispatcher`].
 #[derive(Clone)]
@@ -78,6 +87,8 @@ pub struct Dispatcher {
     options: DispatcherOptions,
     inbox: Arc<Inbox>,
     calls: AtomicU64,
+    /// Notified when a worker announces that its tools have changed.
+    changed: Arc<Notify>,
     /// Sources in use by route, which workers have described.
     known: Mutex<BTreeMap<String, Weak<RemoteSource>>>,
     /// Ends the inbox with the dispatcher.
@@ -96,12 +107,15 @@ impl Dispatcher {
         let subjects = Subjects::new(&options.tenant);
         let replies = bus.subscribe(&subjects.inboxes(&options.name), None).await?;
         let inbox = Arc::new(Inbox::default());
+        let announcements = bus.subscribe(&subjects.all_gateways(), None).await?;
+        let changed = Arc::new(Notify::new());
         let stop = CancellationToken::new();
         let receiving =
             inbox::receive(Arc::clone(&bus), replies, subjects.clone(), Arc::clone(&inbox));
-        let stopped = stop.clone();
+        let (stopped, noticed) = (stop.clone(), Arc::clone(&changed));
         bus.spawn(Box::pin(async move {
-            stopped.run_until_cancelled(receiving).await;
+            let noticing = inbox::receive_changes(announcements, &noticed);
+            stopped.run_until_cancelled(async { tokio::join!(receiving, noticing) }).await;
         }));
         Ok(Arc::new(Self {
             bus,
@@ -109,6 +123,7 @@ impl Dispatcher {
             options,
             inbox,
             calls: AtomicU64::new(0),
+            changed,
             known: Mutex::default(),
             _stop: stop.drop_guard(),
         }))
@@ -130,21 +145,44 @@ impl Dispatcher {
         Ok(by_name.into_values().map(|version| version.source).collect())
     }
 
-    /// Returns all versions of all sources that workers have at present.
+    /// Returns all versions of all sources that workers have at present. Of more than workers can
+    /// describe in ten times [`CallTiming::catalog_wait`], those of fewer workers are left out.
     ///
     /// # Errors
     /// Like [`discover`](Self::discover).
     pub async fn versions(self: &Arc<Self>) -> Result<Vec<SourceVersion>, ClusterError> {
-        let mut versions = Vec::new();
-        for (route, workers) in self.list().await? {
+        let until = Instant::now() + self.options.timing.catalog_wait * DESCRIPTION_WAITS_MAX;
+        let mut listed: Vec<_> = self.list().await?.into_iter().collect();
+        // If there are too many, those of most workers come first.
+        listed.sort_by_key(|(_, workers)| Reverse(*workers));
+        let describing = listed.into_iter().map(|(route, workers)| async move {
             let source = self.describe(&route).await?;
-            versions.extend(source.map(|source| SourceVersion { source, workers }));
+            Ok::<_, ClusterError>(source.map(|source| SourceVersion { source, workers }))
+        });
+        let mut described = stream::iter(describing).buffered(DESCRIPTIONS_MAX);
+        let mut versions = Vec::new();
+        loop {
+            match tokio::time::timeout_at(until, described.next()).await {
+                Ok(Some(version)) => versions.extend(version?),
+                Ok(None) => break,
+                Err(_) => {
+                    tracing::warn!("workers have not described all of their sources in time");
+                    break;
+                }
+            }
         }
         if versions.is_empty() {
             return Err(ClusterError::NoWorkers);
         }
+        versions.sort_by(|version, other| version.source.version().cmp(other.source.version()));
         self.known().retain(|_, source| source.strong_count() > 0);
         Ok(versions)
+    }
+
+    /// Waits until a worker announces other tools, or its end. Such a message can be lost, so
+    /// callers also look for tools from time to time.
+    pub async fn workers_changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Returns the number of workers that have each route.
@@ -160,12 +198,7 @@ impl Dispatcher {
                 InboxEvent::Message(..) => continue,
             };
             match catalog::read_routes(&body) {
-                Ok(routes) if workers_by_route.len() <= ROUTES_MAX => {
-                    for route in routes {
-                        *workers_by_route.entry(route).or_default() += 1;
-                    }
-                }
-                Ok(_) => {}
+                Ok(routes) => count_routes(&mut workers_by_route, routes),
                 Err(error) => tracing::warn!(%error, "a worker sent invalid routes"),
             }
         }
@@ -223,7 +256,9 @@ impl Dispatcher {
         let revision = entry.map(|entry| entry.revision);
         match results.write(&name, revision, value).await? {
             Some(_) => Ok(()),
-            None => Err(StoreUnavailable("the value changes all the time".to_owned())),
+            None => Err(StoreUnavailable(
+                "another gateway changed the value at the same time; try again".to_owned(),
+            )),
         }
     }
 
@@ -262,5 +297,31 @@ impl Dispatcher {
             return Err(BusError::TooLarge { bytes, bytes_max });
         }
         self.bus.publish(subject, reply, frame).await
+    }
+}
+
+/// Counts the routes of one worker, up to a number of different routes.
+fn count_routes(workers_by_route: &mut BTreeMap<String, usize>, routes: Vec<String>) {
+    for route in routes.into_iter().collect::<BTreeSet<_>>() {
+        let is_full = workers_by_route.len() >= ROUTES_MAX;
+        match workers_by_route.entry(route) {
+            Entry::Vacant(_) if is_full => {}
+            entry => *entry.or_default() += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_counted_once_per_worker_and_up_to_a_limit() {
+        let routes = |from: usize, to: usize| (from..to).map(|route| format!("{route:05}"));
+        let mut counted = BTreeMap::new();
+        count_routes(&mut counted, routes(0, ROUTES_MAX - 1).collect());
+        count_routes(&mut counted, routes(0, ROUTES_MAX + 5).chain(routes(0, 1)).collect());
+        assert_eq!(counted.len(), ROUTES_MAX);
+        assert_eq!(counted.get("00000"), Some(&2));
     }
 }

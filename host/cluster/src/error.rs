@@ -84,8 +84,7 @@ pub enum DispatchError {
 
 impl DispatchError {
     /// Returns the name of the error type, as models and records see it.
-    #[must_use]
-    pub fn type_name(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self {
             Self::OutcomeUnknown => "OutcomeUnknown",
             Self::NoWorker | Self::VersionAbsent(_) | Self::NoAnswer | Self::Disconnected(_) => {
@@ -136,8 +135,7 @@ impl DispatchError {
     }
 
     /// Returns the error as the end of a call. Its detail is for the operator.
-    #[must_use]
-    pub fn into_tool_error(self) -> ToolError {
+    pub(crate) fn into_tool_error(self) -> ToolError {
         let shown = self.shown();
         ToolError::host(self.type_name())
             .with_detail(self.to_string())

@@ -16,7 +16,7 @@ pub use self::memory::MemoryResults;
 /// Store of the results of calls with idempotency keys.
 #[async_trait]
 pub trait KeyedResults: Send + Sync + 'static {
-    /// Returns an entry; `None` if there is none.
+    /// Returns an entry; `None` if the key has no entry.
     ///
     /// # Errors
     /// If the store does not answer.

@@ -14,8 +14,8 @@
 //!   gateway confirms this very offer, and a gateway confirms a second offer only if the worker of
 //!   the first has answered that it did not start. Replayed and late messages therefore start
 //!   nothing. Only calls of read-only tools need no confirmation.
-//! - A caller gets exactly one end. If the worker is lost after the confirmation, the end is
-//!   [`DispatchError::OutcomeUnknown`], a type of its own.
+//! - Each call ends exactly once for its caller. If the worker is lost after the confirmation, the
+//!   end is [`DispatchError::OutcomeUnknown`], a type of its own.
 //! - A call that was [handed over](cofferdam_tool::handover) ends even if its gateway dies: another
 //!   one [continues](Dispatcher::resume) it. That starts nothing.
 //! - All calls with one idempotency key get one result, as long as it is [stored](keyed).

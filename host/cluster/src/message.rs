@@ -44,6 +44,10 @@ pub(crate) enum GatewayMessage {
     Attach { offer: u64, revision: u64 },
     /// Stops a call.
     Cancel { offer: u64 },
+    /// Declares that the gateway of this inbox does not wait for a call whose heartbeat it
+    /// received. The worker stops the call if it belongs to this gateway and no other one can take
+    /// it over.
+    Abandoned { offer: u64 },
     /// Answers a question of a running call. The body has the answer.
     Answer { offer: u64, question: u32 },
     /// Acknowledges a result, which the worker may forget.
@@ -109,6 +113,9 @@ pub(crate) enum WorkerMessage {
     Routes {},
     /// A source of tools. The body has its entry in the catalog.
     Source {},
+    /// Declares that gateways should look for tools, because the worker has come, has changed or is
+    /// about to end.
+    Changed {},
 }
 
 /// Call without its arguments.
@@ -225,7 +232,7 @@ impl WorkerMessage {
             | Self::NotStarted { offer }
             | Self::Unknown { offer }
             | Self::Moved { offer } => Some(*offer),
-            Self::Busy {} | Self::Routes {} | Self::Source {} => None,
+            Self::Busy {} | Self::Routes {} | Self::Source {} | Self::Changed {} => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The bus over NATS: core publish and subscribe. Of JetStream, only [`NatsResults`] makes use.
+//! The bus over NATS: core publish and subscribe. Only [`NatsResults`] uses JetStream.
 //!
 //! This is the only module that names the client library. A lost connection is restored in the
 //! background, with all subscriptions; what is published meanwhile waits in memory, up to the
@@ -129,7 +129,10 @@ pub enum NatsError {
         cause: String,
     },
     /// The limits of the bucket for results are too low.
-    #[error("the bucket `{bucket}` in JetStream allows {found}, and {needed} are needed; edit it")]
+    #[error(
+        "the bucket `{bucket}` in JetStream allows {found}, and {needed} are needed; raise the \
+         limit with `nats stream edit KV_{bucket}`"
+    )]
     BucketTooSmall {
         /// Name of the bucket.
         bucket: String,
@@ -285,7 +288,7 @@ impl Bus for NatsBus {
             None => self.client.subscribe(subject).await,
         };
         let subscriber = subscriber.map_err(disconnected)?;
-        // The server must know the subscription before others receive its subject.
+        // The server must know the subscription before others learn its subject from this node.
         self.flush().await?;
         Ok(Box::new(NatsSubscription { subscriber }))
     }

@@ -114,7 +114,7 @@ impl Subjects {
         format!("{}.worker.{worker}", self.prefix)
     }
 
-    /// Returns the subject on which a worker learns that no gateway receives its signs of life.
+    /// Returns the subject on which a worker learns that no gateway receives its heartbeats.
     pub(crate) fn unheard(&self, worker: &NodeName, offer: u64) -> String {
         format!("{}.worker.{worker}.unheard.{offer}", self.prefix)
     }
@@ -124,11 +124,11 @@ impl Subjects {
         format!("{}.worker.{worker}.unheard.>", self.prefix)
     }
 
-    /// Returns the offer that such a subject belongs to.
-    pub(crate) fn parse_unheard(&self, subject: &str) -> Option<u64> {
+    /// Returns the worker and the offer that such a subject belongs to.
+    pub(crate) fn parse_unheard(&self, subject: &str) -> Option<(NodeName, u64)> {
         let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".worker.")?;
-        let (_, offer) = rest.split_once(".unheard.")?;
-        offer.parse().ok()
+        let (worker, offer) = rest.split_once(".unheard.")?;
+        Some((NodeName::new(worker).ok()?, offer.parse().ok()?))
     }
 
     /// Returns the subject for replies to one message of a call.
@@ -139,6 +139,12 @@ impl Subjects {
     /// Returns the subject of all replies to a gateway.
     pub(crate) fn inboxes(&self, gateway: &NodeName) -> String {
         format!("{}.in.{gateway}.>", self.prefix)
+    }
+
+    /// Returns the subject on which all gateways learn that the tools of a worker have changed. It
+    /// is among those that gateways receive and workers may send to.
+    pub(crate) fn all_gateways(&self) -> String {
+        format!("{}.in.all", self.prefix)
     }
 
     /// Returns the call and the message that a subject for replies belongs to.
@@ -176,11 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_life_that_no_gateway_receives_name_their_offer() {
+    fn heartbeats_that_no_gateway_receives_name_their_offer() {
         let subjects = Subjects::new(&Tenant::default());
-        let subject = subjects.unheard(&NodeName::new("w1").unwrap(), 7);
+        let worker = NodeName::new("w1").unwrap();
+        let subject = subjects.unheard(&worker, 7);
         assert_eq!(subject, "cofferdam.v1.default.worker.w1.unheard.7");
-        assert_eq!(subjects.parse_unheard(&subject), Some(7));
+        assert_eq!(subjects.parse_unheard(&subject), Some((worker, 7)));
+        assert_eq!(subjects.parse_unheard("cofferdam.v1.default.worker.>.unheard.7"), None);
         assert_eq!(subjects.parse_unheard("cofferdam.v1.default.worker.w1"), None);
         assert_eq!(subjects.parse_unheard("cofferdam.v1.other.worker.w1.unheard.7"), None);
     }
@@ -195,6 +203,7 @@ mod tests {
         for other in [
             "cofferdam.v1.other.in.g1.7.2",
             "cofferdam.v1.acme.in.g1.7",
+            "cofferdam.v1.acme.in.all",
             "cofferdam.v1.acme.in.g1.7.2.3",
             "cofferdam.v1.acme.in.*.7.2",
             "cofferdam.v1.acme.in.>.7.2",

@@ -13,14 +13,14 @@ pub struct CallTiming {
     pub placement_wait_max: Duration,
     /// First pause after workers were busy; later pauses are longer.
     pub busy_pause: Duration,
-    /// Interval of the signs of life of a running call.
+    /// Interval of the heartbeats of a running call.
     pub alive_interval: Duration,
-    /// Time after which a worker stops a call whose signs of life no gateway receives.
+    /// Time after which a worker stops a call whose heartbeats no gateway receives.
     pub unheard_max: Duration,
     /// The same for a call that other gateways can take over, and the time that a worker remembers
     /// its result.
     pub unattended_max: Duration,
-    /// Time without a sign of life after which a gateway asks the worker.
+    /// Time without a heartbeat after which a gateway asks the worker.
     pub silence_max: Duration,
     /// Time that a gateway waits for the answer to such a question.
     pub ask_wait: Duration,
@@ -30,6 +30,9 @@ pub struct CallTiming {
     pub retention: Duration,
     /// Time that a gateway waits for the catalogs of workers.
     pub catalog_wait: Duration,
+    /// Time that a worker still takes calls after it has announced its end, so that gateways find
+    /// others with the same tools or with another version of them.
+    pub leave_wait: Duration,
     /// Interval in which a gateway renews its claim of an idempotency key.
     pub claim_renewal: Duration,
     /// Time without a renewal after which another gateway takes a claim over.
@@ -59,6 +62,8 @@ impl Default for CallTiming {
             asks_max: 2,
             retention: Duration::from_secs(60),
             catalog_wait: Duration::from_millis(300),
+            // Several times as long as a gateway looks for tools.
+            leave_wait: Duration::from_secs(2),
             claim_renewal: Duration::from_secs(1),
             claim_life: Duration::from_secs(5),
             claim_poll: Duration::from_millis(50),

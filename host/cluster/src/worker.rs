@@ -37,6 +37,8 @@ const GROUP: &str = "workers";
 /// Interval in which a draining worker looks whether its calls have ended.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Maximum time to wait for the bus to take messages whose loss costs only time.
+const FLUSH_WAIT_MAX: Duration = Duration::from_millis(500);
 /// Number of times that a worker looks for expired offers in the life of one.
 const EXPIRIES_PER_LIFE: u32 = 4;
 
@@ -107,7 +109,8 @@ struct WorkerState {
     catalog: BTreeMap<String, SourceEntry>,
     permits: WorkerPermits,
     calls: CallTable,
-    is_draining: AtomicBool,
+    /// True once gateways should no longer list the tools of the worker.
+    is_unlisted: AtomicBool,
 }
 
 /// Permits for calls, which a worker shares with its successors.
@@ -169,7 +172,7 @@ impl Worker {
             subjects: Subjects::new(&options.tenant),
             permits,
             calls: CallTable::new(options.timing.retention, options.timing.unattended_max),
-            is_draining: AtomicBool::new(false),
+            is_unlisted: AtomicBool::new(false),
             bus,
             options,
             toolset,
@@ -181,10 +184,11 @@ impl Worker {
         let half_started =
             [&worker.stops.offering, &worker.stops.all].map(|stop| stop.clone().drop_guard());
         worker.subscribe().await?;
+        worker.expire_offers();
+        worker.state.announce().await;
         for stop in half_started {
             stop.disarm();
         }
-        worker.expire_offers();
         Ok(worker)
     }
 
@@ -206,7 +210,7 @@ impl Worker {
     /// version. Returns whether there is such a version.
     #[must_use]
     pub fn hand_over(&self, successor: &Self) -> bool {
-        self.stops.listing.cancel();
+        self.unlist();
         let others = &successor.state.catalog;
         for (route, stop) in &self.stops.routes {
             let own = self.state.catalog.get(route).map(|entry| &entry.name);
@@ -215,28 +219,49 @@ impl Worker {
                 stop.cancel();
             }
         }
+        let state = Arc::clone(&self.state);
+        self.state.bus.spawn(Box::pin(async move { state.announce().await }));
         self.stops.routes.values().any(|stop| !stop.is_cancelled())
+    }
+
+    fn unlist(&self) {
+        self.state.is_unlisted.store(true, Ordering::Relaxed);
+        self.stops.listing.cancel();
+    }
+
+    /// Tells gateways to look for other workers with its tools, or for other versions of them, and
+    /// still takes calls until they have.
+    async fn leave(&self) {
+        if self.state.is_unlisted.load(Ordering::Relaxed) {
+            return;
+        }
+        self.unlist();
+        self.state.announce().await;
+        tokio::time::sleep(self.state.options.timing.leave_wait).await;
     }
 
     /// Takes no more calls, and waits until those that run have ended. Gateways send calls that
     /// arrive meanwhile to other workers.
     pub async fn finish_calls(&self) {
-        self.state.is_draining.store(true, Ordering::Relaxed);
+        self.state.calls.close();
         self.stops.offering.cancel();
         while self.state.calls.active() > 0 {
             tokio::time::sleep(DRAIN_INTERVAL).await;
         }
     }
 
-    /// Takes no more calls, waits at most `wait_max` for those that run, and ends.
+    /// Leaves new calls to other workers, waits at most `wait_max` for those that run, and ends. It
+    /// still takes calls for [`CallTiming::leave_wait`], unless it was handed over before.
     pub async fn drain(self, wait_max: Duration) {
+        self.leave().await;
         if tokio::time::timeout(wait_max, self.finish_calls()).await.is_err() {
             tracing::warn!(calls = self.state.calls.active(), "calls are canceled");
             self.state.calls.cancel_all();
         }
         // Gateways ask for results that were lost on the way.
         tokio::time::sleep(DRAIN_INTERVAL).await;
-        let _ = self.state.bus.flush().await;
+        // A bus that is not connected must not keep the worker from its end.
+        let _ = tokio::time::timeout(FLUSH_WAIT_MAX, self.state.bus.flush()).await;
         self.stops.all.cancel();
     }
 
@@ -302,7 +327,7 @@ impl WorkerState {
     /// the inbox of a gateway, is dropped.
     async fn handle(self: &Arc<Self>, message: BusMessage) {
         if message.is_undeliverable {
-            if let Some(offer) = self.subjects.parse_unheard(&message.subject) {
+            if let Some((_, offer)) = self.subjects.parse_unheard(&message.subject) {
                 self.calls.unheard(offer);
             }
             return;
@@ -339,23 +364,26 @@ impl WorkerState {
                 self.calls.answer(offer, question, body);
             }
             (GatewayMessage::Cancel { offer }, _) => self.calls.cancel(offer),
+            (GatewayMessage::Abandoned { offer }, Some(reply)) => {
+                self.calls.abandoned(offer, &reply);
+            }
             (GatewayMessage::Received { offer }, _) => self.calls.forget(offer),
             (_, None) => tracing::warn!("a gateway sent a message without an inbox"),
         }
     }
 
-    /// Offers to run a call if the worker and the caller have a permit left. Returns the number of
-    /// the offer.
+    /// Offers to run a call if the worker and the caller have a permit left, and the worker is not
+    /// about to end. Returns the number of the offer.
     async fn offer(&self, call: CallHeader, arguments: Bytes, reply: &str) -> Option<u64> {
-        let permit = Arc::clone(&self.permits.calls).try_acquire_owned();
-        let permit = permit.ok().filter(|_| !self.is_draining.load(Ordering::Relaxed));
+        let permit = Arc::clone(&self.permits.calls).try_acquire_owned().ok();
         let caller = call.session.as_deref().unwrap_or_default();
         let permits = permit.and_then(|permit| Some((permit, self.permits.callers.take(caller)?)));
-        let Some(permits) = permits else {
+        let offer =
+            permits.and_then(|permits| self.calls.open(OpenOffer { call, arguments, permits }));
+        let Some(offer) = offer else {
             self.send(reply, &WorkerMessage::Busy {}, b"").await;
             return None;
         };
-        let offer = self.calls.open(OpenOffer { call, arguments, permits });
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
         self.send(reply, &accepted, b"").await;
         Some(offer)
@@ -409,9 +437,22 @@ impl WorkerState {
     }
 
     async fn list(&self, reply: &str) {
+        if self.is_unlisted.load(Ordering::Relaxed) {
+            return;
+        }
         let routes: Vec<&String> = self.catalog.keys().collect();
         let routes = serde_json::to_vec(&routes).unwrap_or_default();
         self.send(reply, &WorkerMessage::Routes {}, &routes).await;
+    }
+
+    /// Tells gateways to look for tools. If one does not receive this, because the bus is not
+    /// connected for example, it looks at its next interval.
+    async fn announce(&self) {
+        let announcing = async {
+            self.send(&self.subjects.all_gateways(), &WorkerMessage::Changed {}, b"").await;
+            let _ = self.bus.flush().await;
+        };
+        let _ = tokio::time::timeout(FLUSH_WAIT_MAX, announcing).await;
     }
 
     /// Describes the source whose route `subject` ends with.
@@ -432,7 +473,7 @@ impl WorkerState {
         self.publish(reply, None, frame::encode(header, body)).await;
     }
 
-    /// Sends a sign of life. If no gateway receives it, the call table learns that.
+    /// Sends a heartbeat. If no gateway receives it, the call table learns that.
     async fn send_alive(&self, reply: &str, offer: u64) {
         let unheard = self.subjects.unheard(&self.options.name, offer);
         let frame = frame::encode(&WorkerMessage::Alive { offer }, b"");

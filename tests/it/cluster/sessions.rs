@@ -41,14 +41,11 @@ fn open(gateway: &Http) -> String {
 #[test]
 fn any_gateway_serves_a_session() {
     let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().display().to_string();
-    let Some(nats) = Nats::start(&["-js", "-sd", &store]) else { return };
+    let Some(nats) = Nats::with_jetstream(folder.path()) else { return };
     let _worker = nats.worker(&["served"]);
     let ([ann, bob], config) = callers();
-    let url = nats.url();
     let gateway = |(_, token): &(&str, String)| {
-        let cluster = ["--cluster", &url, "--cluster-results", "jetstream"];
-        let mut gateway = Http::of_config(&[], &config, &cluster);
+        let mut gateway = nats.sharing_gateway(&config);
         gateway.token.clone_from(token);
         gateway
     };

@@ -1,13 +1,12 @@
 //! Tasks that gateways share: any of them continues a task, and a task survives its gateway.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::guest;
 use serde_json::{Value, json};
 
 use super::{Nats, callers, worker};
-use crate::wire::{ANSWER_MAX, Http, Pipe, command, request};
+use crate::wire::{ANSWER_MAX, Http, Pipe, Signal, command, request, send_signal};
 
 /// A NATS server with JetStream, and a worker whose log is read.
 struct Fleet {
@@ -19,7 +18,7 @@ struct Fleet {
 impl Fleet {
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let nats = Nats::start(&["-js", "-sd", &folder.path().display().to_string()])?;
+        let nats = Nats::with_jetstream(folder.path())?;
         let config = folder.path().join("worker.toml");
         let component = guest("mcp_conformance");
         let text = format!("[plugins.tasks]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
@@ -37,7 +36,7 @@ impl Fleet {
 
     /// Asserts that the worker has run a tool once and never canceled it.
     fn has_run_once(self, tool: &str) {
-        signal("TERM", self.worker.pid());
+        send_signal(self.worker.pid(), Signal::TERM);
         let said = self.worker.errors_at_end();
         let ended: Vec<_> = said
             .iter()
@@ -46,11 +45,6 @@ impl Fleet {
         assert_eq!(ended.len(), 1, "{said:?}");
         assert!(ended[0].contains("end=\"ok\""), "{said:?}");
     }
-}
-
-fn signal(name: &str, pid: u32) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    assert!(sent.unwrap().success());
 }
 
 /// Returns a request of a client that accepts tasks and can ask its user.
@@ -104,7 +98,7 @@ fn a_task_survives_its_gateway() {
     let Some(fleet) = Fleet::start() else { return };
     let mut first = fleet.gateway();
     let id = start(&mut first, "slow_compute", json!({"seconds": 8, "label": "x"}));
-    signal("KILL", first.pid());
+    send_signal(first.pid(), Signal::KILL);
     let mut others = [fleet.gateway()];
     assert_eq!(get(&mut others[0], &id)["status"], "working");
     let (ended, _) = poll(&mut others, &id, &["working"]);
@@ -148,10 +142,7 @@ fn a_task_is_canceled_through_another_gateway() {
 fn a_task_belongs_to_its_caller_at_all_gateways() {
     let Some(fleet) = Fleet::start() else { return };
     let ([ann, bob], config) = callers();
-    let url = fleet.nats.url();
-    let gateway =
-        || Http::of_config(&[], &config, &["--cluster", &url, "--cluster-results", "jetstream"]);
-    let (mut one, mut other) = (gateway(), gateway());
+    let [mut one, mut other] = [(); 2].map(|()| fleet.nats.sharing_gateway(&config));
     let ask = |gateway: &mut Http, (_, token): &(&str, String), method: &str, params: Value| {
         gateway.token.clone_from(token);
         let answer = gateway.ask(&task_request(method, params));

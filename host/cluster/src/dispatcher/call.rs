@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::shared::SharedCall;
 use super::{Dispatcher, InboxEvent};
 use crate::DispatchError;
-use crate::bus::BusError;
+use crate::bus::{BusError, BusState};
 use crate::message::{CallHeader, GatewayMessage, WorkerMessage, remaining_ms};
 use crate::result;
 use crate::subject::NodeName;
@@ -24,6 +24,8 @@ use crate::subject::NodeName;
 const RESTARTS_MAX: u32 = 1;
 /// Longest pause after workers were busy.
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Interval in which a call looks whether the bus is connected again.
+const RECONNECTION_POLL: Duration = Duration::from_millis(50);
 
 /// A call to make.
 pub(super) struct RemoteCall<'c> {
@@ -104,6 +106,8 @@ pub(super) struct PendingCall {
     pub(super) handovers: Option<Handovers>,
     /// Entry of the call for other gateways.
     pub(super) shared: Option<SharedCall>,
+    /// True if another gateway has started the call.
+    pub(super) is_taken_over: bool,
     /// Token that is canceled when the caller gives up.
     cancellation: CancellationToken,
 }
@@ -125,6 +129,7 @@ impl PendingCall {
             offer: None,
             handovers: None,
             shared: None,
+            is_taken_over: false,
             cancellation,
         }
     }
@@ -216,6 +221,7 @@ impl PendingCall {
         let subject = self.dispatcher.subjects.route(call.route);
         let mut times_busy: u32 = 0;
         loop {
+            self.wait_for_bus(give_up).await?;
             let is_unconfirmed = call.is_read_only && !self.may_run;
             let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
             let header = Box::new(call.header.clone());
@@ -249,6 +255,18 @@ impl PendingCall {
                 PlacementReply::Silence => {}
             }
         }
+    }
+
+    /// Waits until the bus is connected. What a bus takes before, it sends then, all at once.
+    async fn wait_for_bus(&self, give_up: Instant) -> Result<(), DispatchError> {
+        while self.dispatcher.bus.state() == BusState::Disconnected {
+            if Instant::now() >= give_up {
+                let cause = "the connection was lost and is not restored yet";
+                return Err(DispatchError::Disconnected(cause.to_owned()));
+            }
+            tokio::time::sleep(RECONNECTION_POLL).await;
+        }
+        Ok(())
     }
 
     /// Waits for the reply to the message `asked`. An offer that answers an earlier one is as good.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::bus::{Bus, BusMessage, Subscription};
 use crate::frame;
@@ -45,8 +45,8 @@ impl Inbox {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned()
     }
 
-    /// Passes a reply on. Returns an offer for a call that has ended.
-    fn deliver(&self, subjects: &Subjects, message: &BusMessage) -> Option<UnusedOffer> {
+    /// Passes a reply on. Returns the answer to one for a call that has ended.
+    fn deliver(&self, subjects: &Subjects, message: &BusMessage) -> Option<LateAnswer> {
         let (call, number) = subjects.parse_inbox(&message.subject)?;
         let sender = self.sender(call);
         let event = if message.is_undeliverable {
@@ -67,18 +67,40 @@ impl Inbox {
                 }
                 None
             }
+            // The offer occupies a permit of the worker, which may even run the call.
             (None, InboxEvent::Message(_, WorkerMessage::Accepted { offer, worker }, _)) => {
-                Some(UnusedOffer { worker: NodeName::new(worker).ok()?, offer })
+                let worker = NodeName::new(worker).ok()?;
+                Some(LateAnswer { worker, reply: None, message: GatewayMessage::Cancel { offer } })
+            }
+            // The worker was lost and is back, and did not receive that the call is canceled.
+            (None, InboxEvent::Message(_, WorkerMessage::Alive { offer }, _)) => {
+                let (worker, number) = subjects.parse_unheard(message.reply.as_deref()?)?;
+                (number == offer).then(|| LateAnswer {
+                    worker,
+                    reply: Some(message.subject.clone()),
+                    message: GatewayMessage::Abandoned { offer },
+                })
             }
             (None, _) => None,
         }
     }
 }
 
-/// Offer for a call that has ended. It occupies a permit of the worker, which may even run it.
-struct UnusedOffer {
+/// Answer to a worker whose call has ended at this gateway.
+struct LateAnswer {
     worker: NodeName,
-    offer: u64,
+    /// Subject for replies, which names the call.
+    reply: Option<String>,
+    message: GatewayMessage,
+}
+
+/// Receives announcements of workers until the bus ends, and passes them on.
+pub(super) async fn receive_changes(mut announcements: Box<dyn Subscription>, changed: &Notify) {
+    while let Some(message) = announcements.next().await {
+        if let Ok((WorkerMessage::Changed {}, _)) = frame::decode(&message.payload) {
+            changed.notify_one();
+        }
+    }
 }
 
 /// Receives replies until the bus ends. Then all calls end as well.
@@ -89,9 +111,9 @@ pub(super) async fn receive(
     inbox: Arc<Inbox>,
 ) {
     while let Some(message) = replies.next().await {
-        if let Some(UnusedOffer { worker, offer }) = inbox.deliver(&subjects, &message) {
-            let cancel = frame::encode(&GatewayMessage::Cancel { offer }, b"");
-            let _ = bus.publish(&subjects.worker(&worker), None, cancel).await;
+        if let Some(LateAnswer { worker, reply, message }) = inbox.deliver(&subjects, &message) {
+            let (subject, answer) = (subjects.worker(&worker), frame::encode(&message, b""));
+            let _ = bus.publish(&subject, reply.as_deref(), answer).await;
         }
     }
     inbox.calls.lock().unwrap_or_else(PoisonError::into_inner).clear();

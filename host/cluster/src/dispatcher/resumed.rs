@@ -26,7 +26,7 @@ enum ResumedState {
 impl Dispatcher {
     /// Finds the call that a session has handed over under this id
     /// ([`Handover`](cofferdam_tool::handover::Handover)), and takes it over from the gateway that
-    /// has it. Returns `None` if there is none.
+    /// has it. Returns `None` if the session has handed over no such call.
     ///
     /// # Errors
     /// [`DispatchError::KeysUnavailable`] if the store does not answer.
@@ -67,7 +67,7 @@ impl ResumedCall {
                 ResumedState::Ended(result) => result,
                 ResumedState::Running(shared, offer) => {
                     let mut pending = dispatcher.pending(context.cancellation.clone());
-                    pending.shared = Some(shared);
+                    (pending.shared, pending.is_taken_over) = (Some(shared), true);
                     pending.offer = Some(offer.clone());
                     attached(&mut pending, &offer, context).await?
                 }
@@ -95,10 +95,9 @@ async fn attached(
         asker: context.asker.as_ref(),
         handover: context.handover.as_deref(),
     };
-    let ended = match pending.attach(offer).await {
-        Ok(number) => pending.wait(offer, number, &client).await,
-        Err(_) => Ok(OfferEnd::WorkerLost),
-    };
+    // If the bus does not take the message, it is sent again after a while, as a lost one is.
+    let attached = pending.attach(offer).await.unwrap_or_default();
+    let ended = pending.wait(offer, attached, &client).await;
     pending.offer = None;
     let result = match ended {
         Ok(OfferEnd::Result(result)) => Ok(result),

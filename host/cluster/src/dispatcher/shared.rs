@@ -58,7 +58,7 @@ impl SharedCall {
         Ok(is_new.then_some(shared))
     }
 
-    /// Finds a call and takes it over. Returns `None` if there is none.
+    /// Finds a call and takes it over. Returns `None` if no such call is known.
     pub(super) async fn take_over(
         dispatcher: &Arc<Dispatcher>,
         session: &str,
@@ -84,7 +84,9 @@ impl SharedCall {
                 return Ok(Some(FoundCall::Running(shared, offer)));
             }
         }
-        Err(StoreUnavailable("other gateways change the entry all the time".to_owned()))
+        Err(StoreUnavailable(
+            "other gateways changed the entry at the same time; try again".to_owned(),
+        ))
     }
 
     /// Returns the revision with which the gateway attaches itself to the worker.

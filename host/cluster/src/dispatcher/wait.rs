@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cofferdam_tool::ask::AskError;
 use cofferdam_tool::handover::HandoverRequest;
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use crate::bus::BusError;
 use crate::message::{GatewayMessage, WorkerMessage, remaining_ms};
 use crate::result::{self, ResultParts};
 use crate::subject::NodeName;
-use crate::{CallTiming, DispatchError};
+use crate::{CallTiming, DispatchError, question};
 
 impl PendingCall {
     /// Confirms an offer, unless its worker runs the call without, and waits for its end.
@@ -23,6 +24,21 @@ impl PendingCall {
         offer: &WorkerOffer,
         call: &RemoteCall<'_>,
     ) -> Result<OfferEnd, DispatchError> {
+        // A shared call that was started before must still belong to this gateway.
+        let is_stored = match &mut self.shared {
+            None => false,
+            Some(shared) => match shared.restarted(offer).await {
+                Ok(true) => true,
+                Ok(false) => {
+                    self.dispatcher().cancel(&offer.worker, offer.number).await;
+                    return Ok(OfferEnd::Moved);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the new worker of a task was not stored");
+                    false
+                }
+            },
+        };
         let started = match offer.started {
             Some(number) => number,
             None => {
@@ -34,12 +50,8 @@ impl PendingCall {
                 }
             }
         };
-        if let Some(shared) = &mut self.shared {
-            match shared.restarted(offer).await {
-                Ok(true) => drop(self.attach(offer).await),
-                Ok(false) => return Ok(OfferEnd::Moved),
-                Err(error) => tracing::warn!(%error, "the new worker of a task was not stored"),
-            }
+        if is_stored {
+            let _ = self.attach(offer).await;
         }
         self.wait(offer, started, &call.client).await
     }
@@ -74,13 +86,19 @@ impl PendingCall {
                     return Ok(OfferEnd::WorkerLost);
                 }
                 // A bus that is not connected at the moment counts as an unanswered question.
-                let _ = self.tell(offer, &GatewayMessage::Ask { offer: offer.number }).await;
+                let _ = match self.is_taken_over {
+                    true => self.attach(offer).await,
+                    false => self.tell(offer, &GatewayMessage::Ask { offer: offer.number }).await,
+                };
                 continue;
             };
-            let (replied, message, body) = match event {
+            let (message, body) = match event {
                 None => return Ok(OfferEnd::WorkerLost),
-                // The worker has ended before it received the confirmation.
-                Some(InboxEvent::Undeliverable(number)) if number == started => {
+                // The worker has ended before it received the confirmation. One whose call was
+                // taken over may be connecting again.
+                Some(InboxEvent::Undeliverable(number))
+                    if number == started && !self.is_taken_over =>
+                {
                     return Ok(OfferEnd::NotStarted);
                 }
                 Some(InboxEvent::Undeliverable(_)) => continue,
@@ -95,7 +113,7 @@ impl PendingCall {
                 // Workers number their offers independently. A late reply to an earlier message may
                 // be that of another worker about its offer of the same number.
                 Some(InboxEvent::Message(replied, ..)) if replied < started => continue,
-                Some(InboxEvent::Message(replied, message, body)) => (replied, message, body),
+                Some(InboxEvent::Message(_, message, body)) => (message, body),
             };
             if message.offer() != Some(offer.number) {
                 continue;
@@ -122,7 +140,7 @@ impl PendingCall {
                     if let Some(Some((number, answer))) = questions.answered().now_or_never() {
                         self.answer(offer, number, &answer).await;
                     }
-                    if let Some(handover) = client.handover.filter(|_| replied == started) {
+                    if let Some(handover) = client.handover {
                         handover.set_attached();
                     }
                 }
@@ -184,11 +202,16 @@ impl PendingCall {
         }
     }
 
-    /// Sends the answer to a question. If it is lost, the worker asks again.
+    /// Sends the answer to a question. If it is lost, the worker asks again. An answer that does
+    /// not fit into a message becomes a failure.
     async fn answer(&self, offer: &WorkerOffer, question: u32, answer: &[u8]) {
         let message = GatewayMessage::Answer { offer: offer.number, question };
         let subject = self.dispatcher().subjects.worker(&offer.worker);
-        let _ = self.dispatcher().publish(&subject, None, &message, answer).await;
+        let sent = self.dispatcher().publish(&subject, None, &message, answer).await;
+        if let Err(error @ BusError::TooLarge { .. }) = sent {
+            let failure = question::encode_answer(Err(AskError::Failed(error.to_string())));
+            let _ = self.dispatcher().publish(&subject, None, &message, &failure).await;
+        }
     }
 }
 

@@ -5,13 +5,15 @@ use base64::prelude::BASE64_STANDARD;
 use cofferdam_tool::Content;
 use cofferdam_tool::output::ResourceBody;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{read_raw, to_raw};
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ContentEntry {
     Text { text: String },
-    Json { value: Value },
+    Json { value: Box<RawValue> },
     Blob { media_type: String, base64: String },
     TextResource { uri: String, media_type: Option<String>, text: String },
     BlobResource { uri: String, media_type: Option<String>, base64: String },
@@ -22,7 +24,7 @@ impl ContentEntry {
     pub(super) fn new(content: Content) -> Self {
         match content {
             Content::Text(text) => Self::Text { text },
-            Content::Json(value) => Self::Json { value },
+            Content::Json(value) => Self::Json { value: to_raw(&value) },
             Content::Blob { media_type, data } => {
                 Self::Blob { media_type, base64: BASE64_STANDARD.encode(data) }
             }
@@ -41,14 +43,14 @@ impl ContentEntry {
     /// Returns the item.
     ///
     /// # Errors
-    /// If the bytes of a blob are not in Base64.
+    /// If a value cannot be read, or the bytes of a blob are not in Base64.
     pub(super) fn into_content(self) -> Result<Content, String> {
         let bytes = |base64: String| {
             BASE64_STANDARD.decode(base64).map_err(|error| format!("invalid Base64: {error}"))
         };
         Ok(match self {
             Self::Text { text } => Content::Text(text),
-            Self::Json { value } => Content::Json(value),
+            Self::Json { value } => Content::Json(read_raw(&value)?),
             Self::Blob { media_type, base64 } => Content::Blob { media_type, data: bytes(base64)? },
             Self::TextResource { uri, media_type, text } => {
                 Content::Resource { uri, media_type, body: ResourceBody::Text(text) }

@@ -9,6 +9,8 @@ use crate::message::WorkerMessage;
 /// JSON strings and Base64 are longer than what they encode.
 pub(super) const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Maximum number of parts of a result. The smallest messages that the bus may allow need 342.
+const PARTS_MAX: usize = 1024;
 /// Maximum size of a part in bytes, so that results do not delay other messages of a connection.
 const PART_BYTES_MAX: usize = 512 * 1024;
 
@@ -45,10 +47,11 @@ impl ResultParts {
     ) -> Result<Option<Bytes>, String> {
         let (part, parts) = (part as usize, parts as usize);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if bytes > RESULT_BYTES_MAX || parts > bytes || part >= parts || body.is_empty() {
+        let has_valid_size = bytes <= RESULT_BYTES_MAX && parts <= PARTS_MAX.min(bytes);
+        if !has_valid_size || part >= parts || body.is_empty() {
             return Err(format!(
-                "expected a part of at most {RESULT_BYTES_MAX} bytes, found {part} of {parts} with \
-                 {bytes} bytes"
+                "expected at most {PARTS_MAX} parts with {RESULT_BYTES_MAX} bytes, found part \
+                 {part} of {parts} with {bytes} bytes"
             ));
         }
         if parts == 1 {

@@ -92,6 +92,39 @@ fn a_result_over_the_limit_is_an_error_of_its_own() {
     let large = Outcome::Ok(Output::Value("x".repeat(parts::RESULT_BYTES_MAX).into()));
     let Outcome::Error(error) = through(large).outcome else { panic!("an error was expected") };
     assert_eq!(error.type_name(), RESULT_TOO_LARGE);
+    let shown = error.error_value()["message"].as_str().unwrap().to_owned();
+    assert!(shown.contains("The tool ran"), "{shown}");
+}
+
+/// Returns the deepest value that can be read from JSON.
+fn deepest() -> serde_json::Value {
+    serde_json::from_str(&format!("{}{}", "[".repeat(127), "]".repeat(127))).unwrap()
+}
+
+#[test]
+fn values_are_as_deep_as_those_of_local_calls() {
+    let failure = ToolFailure { value: Some(deepest()), ..ToolFailure::new("no order") };
+    for outcome in [
+        Outcome::Ok(Output::Value(deepest())),
+        Outcome::Ok(Output::Contents(vec![Content::Json(deepest())])),
+        Outcome::Failure(failure),
+        Outcome::Error(ToolError::host("Upstream").with_error_value(|_| deepest())),
+    ] {
+        assert_eq!(through(outcome.clone()).outcome, outcome);
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_read_is_final() {
+    let deeper = json!([deepest()]);
+    let context = CallContext::new("c1");
+    let bytes = encode(Ok(Completion::ended(Outcome::Ok(Output::Value(deeper)), &context)));
+    assert!(decode(&bytes, &context).is_err());
+    assert!(is_final(&bytes) && is_final(b"{}"));
+    let transient = ToolFailure { transient: Some(true), ..ToolFailure::new("later") };
+    for outcome in [Outcome::Cancelled, Outcome::Failure(transient)] {
+        assert!(!is_final(&encode(Ok(Completion::ended(outcome, &context)))));
+    }
 }
 
 fn parts_of(frames: &[Bytes]) -> Vec<((u32, u32), u64, Bytes)> {
@@ -130,6 +163,7 @@ fn parts_that_claim_too_much_allocate_nothing() {
         ((2, 2), 10),
         ((0, 0), 0),
         ((0, 2), 17 * 1024 * 1024),
+        ((0, 16 * 1024 * 1024), 16 * 1024 * 1024),
     ] {
         assert!(ResultParts::default().add(number, bytes, body()).is_err(), "{number:?} {bytes}");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofferdam_tool::CallContext;
-use cofferdam_tool::ask::{Asker, LogLevel, LogSink};
+use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
@@ -16,8 +16,9 @@ use tokio::time::{Instant, interval_at};
 use super::WorkerState;
 use super::questions::{GatewayAsker, OpenQuestions};
 use super::table::{ActiveCall, OpenOffer};
+use crate::bus::BusError;
 use crate::message::WorkerMessage;
-use crate::result;
+use crate::{frame, question, result};
 
 /// Maximum number of progress reports and log messages that wait to be sent. Further ones are
 /// dropped.
@@ -101,22 +102,28 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the time that a call runs without a gateway that receives its signs of life.
+/// Returns the time that a call runs without a gateway that receives its heartbeats.
 fn unheard_max(state: &WorkerState, call: &ActiveCall) -> Duration {
     let timing = &state.options.timing;
     if call.is_shared() { timing.unattended_max } else { timing.unheard_max }
 }
 
-/// Sends a question, unless it has an answer.
+/// Sends a question, unless it has an answer. One that does not fit into a message fails.
 pub(super) async fn send_question(
     state: &WorkerState,
-    (offer, question): (u64, u32),
+    (offer, number): (u64, u32),
     questions: &OpenQuestions,
     reply: &str,
 ) {
-    if let Some(body) = questions.body(question) {
-        state.send(reply, &WorkerMessage::Question { offer, question }, &body).await;
+    let Some(body) = questions.body(number) else { return };
+    let frame = frame::encode(&WorkerMessage::Question { offer, question: number }, &body);
+    let (bytes, bytes_max) = (frame.len(), state.bus.message_bytes_max());
+    if bytes > bytes_max {
+        let cause = BusError::TooLarge { bytes, bytes_max }.to_string();
+        let failure = question::encode_answer(Err(AskError::Failed(cause)));
+        return questions.answer(number, failure.into());
     }
+    state.publish(reply, None, frame).await;
 }
 
 /// Queues the reports of a call for its gateway.

@@ -13,7 +13,7 @@ pub struct WorkerStatus {
     pub calls: usize,
     /// Number of permits.
     pub calls_max: usize,
-    /// True if the worker takes no more calls because it ends.
+    /// True if the worker is about to end, so that gateways leave it.
     pub is_draining: bool,
     /// State of the connection to the bus.
     pub bus: BusState,
@@ -43,7 +43,7 @@ impl WorkerMonitor {
         WorkerStatus {
             calls: calls_max.saturating_sub(state.permits.calls.available_permits()),
             calls_max,
-            is_draining: state.is_draining.load(Ordering::Relaxed),
+            is_draining: state.is_unlisted.load(Ordering::Relaxed),
             bus: state.bus.state(),
         }
     }

@@ -1,6 +1,6 @@
 //! Questions that a running call waits for.
 //!
-//! The worker sends a question again with each sign of life until the gateway has answered it, so
+//! The worker sends a question again with each heartbeat until the gateway has answered it, so
 //! that neither a lost question nor a lost answer leaves the call waiting. A question has a number
 //! that no other one of its run has; the first answer with this number ends it.
 
@@ -95,7 +95,7 @@ impl Asker for GatewayAsker {
         let body = Bytes::from(question::encode(questions)?);
         let (number, answered) = self.questions.open(body)?;
         let _open = AskedQuestion { number, questions: &self.questions };
-        // If there is no room for the report, the next sign of life brings the question.
+        // If there is no room for the report, the next heartbeat brings the question.
         let _ = self.reports.try_send(CallReport::Question(number));
         let answer =
             answered.await.map_err(|_| AskError::Failed("the call has ended".to_owned()))?;

@@ -34,7 +34,7 @@ pub(super) struct OpenOffer {
 pub(super) struct ActiveCall {
     pub(super) cancellation: CancellationToken,
     pub(super) questions: Arc<OpenQuestions>,
-    /// True if no gateway received the last sign of life.
+    /// True if no gateway received the last heartbeat.
     pub(super) unheard: AtomicBool,
     owner: Mutex<CallOwner>,
 }
@@ -130,6 +130,8 @@ pub(super) struct CallTable {
 struct TableState {
     offers: BTreeMap<u64, OfferState>,
     next: u64,
+    /// True if no more offers are added.
+    is_closed: bool,
     /// Offers in the order in which they were opened, until they are old.
     opened: VecDeque<(Instant, u64)>,
     /// Offers that can be forgotten, by the time at which they are.
@@ -142,15 +144,23 @@ impl CallTable {
         Self { retention, shared_retention, state: Mutex::default() }
     }
 
-    /// Adds an offer and returns its number.
-    pub(super) fn open(&self, offer: OpenOffer) -> u64 {
+    /// Adds an offer and returns its number; `None` if the table is closed.
+    pub(super) fn open(&self, offer: OpenOffer) -> Option<u64> {
         let mut state = self.lock();
+        if state.is_closed {
+            return None;
+        }
         state.forget_old();
         let number = state.next;
         state.next += 1;
         state.offers.insert(number, OfferState::Open(Box::new(offer)));
         state.opened.push_back((Instant::now(), number));
-        number
+        Some(number)
+    }
+
+    /// Adds no more offers: from now on, the number of [active](Self::active) calls only falls.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
     }
 
     /// Takes the call of an open offer, which reports to `inbox` from now on.
@@ -226,7 +236,25 @@ impl CallTable {
         }
     }
 
-    /// Notes that no gateway received the last sign of life of a running call.
+    /// Stops a running call that belongs to the gateway of `inbox`, which does not wait for it. One
+    /// that other gateways can take over goes on, as if its gateway was lost.
+    pub(super) fn abandoned(&self, number: u64, inbox: &str) {
+        let mut state = self.lock();
+        let Some(OfferState::Running { call, is_abandoned }) = state.offers.get_mut(&number) else {
+            return;
+        };
+        if !are_of_one_call(&call.owner().inbox, inbox) {
+            return;
+        }
+        if call.is_shared() {
+            call.unheard.store(true, Ordering::Relaxed);
+        } else {
+            *is_abandoned = true;
+            call.cancellation.cancel();
+        }
+    }
+
+    /// Notes that no gateway received the last heartbeat of a running call.
     pub(super) fn unheard(&self, number: u64) {
         if let Some(OfferState::Running { call, .. }) = self.lock().offers.get(&number) {
             call.unheard.store(true, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use cofferdam_cluster::{
     CallTiming, ClusterError, Dispatcher, DispatcherOptions, Worker, WorkerOptions,
 };
@@ -18,6 +19,16 @@ pub(crate) async fn call(toolset: &Toolset, tool: &str, arguments: Value, id: &s
     let arguments = arguments.to_string();
     let context = CallContext::new(id);
     toolset.call(tool, Some(arguments.as_bytes()), &context).await.unwrap().outcome
+}
+
+/// Makes 64 calls of `write`, which take `ms` each, one every 5 ms. The ids are numbers after
+/// `prefix`.
+pub(crate) async fn staggered(toolset: &Toolset, prefix: &str, ms: u64) -> Vec<Outcome> {
+    let calls = (0..64).map(async |number| {
+        tokio::time::sleep(Duration::from_millis(number * 5)).await;
+        call(toolset, "write", json!({"ms": ms}), &format!("{prefix}{number}")).await
+    });
+    futures_util::future::join_all(calls).await
 }
 
 pub(crate) fn type_name(outcome: &Outcome) -> &str {
@@ -174,21 +185,13 @@ async fn calls_wait_for_busy_workers_and_move_to_others() {
 
     // Calls that run, and calls that arrive while their worker ends, are not lost.
     let second = worker(&server, &path, 64).await;
-    let ids: Vec<String> = (0..64).map(|number| format!("d{number}")).collect();
-    let calling = ids.iter().enumerate().map(|(number, id)| {
-        let toolset = gateway.toolset.clone();
-        async move {
-            tokio::time::sleep(Duration::from_millis(number as u64 * 5)).await;
-            call(&toolset, "write", json!({"ms": 20}), id).await
-        }
-    });
     let draining = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         first.drain(Duration::from_secs(5)).await;
     };
-    let (ended, ()) = tokio::join!(futures_util::future::join_all(calling), draining);
+    let (ended, ()) = tokio::join!(staggered(&gateway.toolset, "d", 20), draining);
     assert!(ended.iter().all(|outcome| outcome.word() == "ok"), "{ended:?}");
-    assert!(ids.iter().all(|id| Starts::at(&path).of(id) == 1));
+    assert!((0..64).all(|number| Starts::at(&path).of(&format!("d{number}")) == 1));
     assert_eq!(second.calls(), 0);
 }
 
@@ -196,6 +199,9 @@ async fn calls_wait_for_busy_workers_and_move_to_others() {
 async fn messages_of(server: &Server, toolset: &Toolset, tool: &str) -> Vec<String> {
     let bus = server.bus().await;
     let mut all = bus.subscribe("cofferdam.>", None).await.unwrap();
+    // The server has the subscription when it has delivered a message.
+    bus.publish("cofferdam.observed", None, Bytes::new()).await.unwrap();
+    all.next().await.unwrap();
     assert_eq!(call(toolset, tool, json!({}), tool).await.word(), "ok");
     let mut types = Vec::new();
     // The last message acknowledges the result.

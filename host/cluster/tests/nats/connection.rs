@@ -189,3 +189,18 @@ async fn the_permissions_of_the_page_suffice() {
     let listening = tokio::time::timeout(Duration::from_millis(200), others.next()).await;
     assert!(listening.is_err(), "{listening:?}");
 }
+
+#[tokio::test]
+async fn a_worker_ends_without_its_server() {
+    let Some(server) = Server::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(&server, &folder.path().join("starts"), 8).await;
+    let status = worker.monitor();
+    drop(server);
+    super::calls::wait_until("the end of the connection", || {
+        status.status().bus == cofferdam_cluster::bus::BusState::Disconnected
+    })
+    .await;
+    let ending = worker.drain(Duration::from_secs(1));
+    assert!(tokio::time::timeout(Duration::from_secs(5), ending).await.is_ok());
+}

@@ -203,8 +203,9 @@ async fn a_creds_file_is_of_a_user_that_the_account_has_signed() {
 async fn an_invalid_file_is_one_line_without_the_secret() {
     let folder = tempfile::tempdir().unwrap();
     let user = KeyPair::new_user();
-    let seed = user.seed().unwrap();
-    let damaged = seed.replace(char::from(seed.as_bytes()[30]), "1");
+    let mut damaged = user.seed().unwrap();
+    // The first characters, by which a seed is recognized, stay as they are.
+    damaged.replace_range(30..31, "1");
     let file = folder.path().join("credentials");
     std::fs::write(&file, &damaged).unwrap();
     let options = NatsOptions {

@@ -81,7 +81,7 @@ async fn a_store_that_cannot_be_used_is_one_line_that_says_what_to_do() {
         message(&server).await,
         format!(
             "the bucket `{BUCKET}` in JetStream allows values of 1000 bytes, and 17408 bytes are \
-             needed; edit it"
+             needed; raise the limit with `nats stream edit KV_{BUCKET}`"
         )
     );
 }

@@ -35,7 +35,7 @@ async fn kill_at(step: Step) {
         for number in 0.. {
             assert!(number < CALLS_MAX, "the worker is never chosen");
             let id = format!("{tool}-{kill}-{number}");
-            // Long enough for a sign of life.
+            // Long enough for a heartbeat.
             let ms = if step == Step::Running { 250 } else { 0 };
             let ended = call(&gateway.toolset, tool, json!({"ms": ms}), &id).await;
             let started = starts.of(&id);

@@ -207,7 +207,7 @@ impl Bus for DyingBus {
         match self.step {
             Step::BeforeAccepted if is_accepted => self.die().await,
             Step::BeforeResult if is_result => self.die().await,
-            // The first sign of life comes while the call runs.
+            // The first heartbeat comes while the call runs.
             Step::Running if is("alive") => self.die().await,
             _ => {}
         }

@@ -66,7 +66,7 @@ async fn a_client_is_asked_once_and_its_answer_reaches_the_tool() {
     let _worker = worker(&server, &path, 8).await;
     let toolset = server.gateway().await.toolset;
 
-    // Longer than three signs of life, with each of which the worker asks again.
+    // Longer than three heartbeats, with each of which the worker asks again.
     let client = Client { answer_time: Duration::from_millis(700), ..Client::default() };
     let (client, without_client) = (Arc::new(client), CallContext::new("without-client"));
     let (first, second) = (context("1", &client), context("2", &client));
@@ -87,6 +87,26 @@ async fn a_client_is_asked_once_and_its_answer_reaches_the_tool() {
         panic!("the answer is too large");
     };
     assert!(failure.message.contains("at most 524288 bytes"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn questions_and_answers_that_fit_into_no_message_are_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("small.conf");
+    std::fs::write(&config, "max_payload: 65536\n").unwrap();
+    let Some(server) = Server::start(&["-c", config.to_str().unwrap()]) else { return };
+    let _worker = worker(&server, &folder.path().join("starts"), 8).await;
+    let toolset = server.gateway().await.toolset;
+    for (bytes, answer_bytes) in [(100_000, 0), (0, 100_000)] {
+        let client = Arc::new(Client { answer_bytes, ..Client::default() });
+        let (arguments, context) = (json!({"bytes": bytes}).to_string(), context("1", &client));
+        let asking = toolset.call("ask", Some(arguments.as_bytes()), &context);
+        let ended = tokio::time::timeout(Duration::from_secs(10), asking).await;
+        let Outcome::Failure(failure) = ended.expect("an end").unwrap().outcome else {
+            panic!("the message is too large");
+        };
+        assert!(failure.message.contains("the message bus allows 65536"), "{failure:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! NATS servers of the tests.
 
+use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +22,17 @@ pub(crate) fn program() -> Option<PathBuf> {
         println!("skipped: {SERVER} names no server; `cargo xtask nats` installs one");
     }
     program
+}
+
+/// Returns whether a server greets a connection. A process that another test is starting may still
+/// have the listener that has chosen the port, so that a connection alone says nothing.
+fn greets(port: u16) -> bool {
+    let mut greeting = [0; 4];
+    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.read_exact(&mut greeting)
+    });
+    connected.is_ok() && greeting == *b"INFO"
 }
 
 /// Server that runs until it is dropped.
@@ -56,7 +68,7 @@ impl Server {
             .unwrap();
         let mut server = Self { program, arguments, port, process };
         let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        while !greets(port) {
             assert!(server.process.try_wait().unwrap().is_none(), "the server has ended");
             assert!(started.elapsed() < START_MAX, "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));
@@ -131,6 +143,7 @@ pub(crate) fn timing() -> CallTiming {
         unheard_max: Duration::from_secs(2),
         silence_max: Duration::from_millis(600),
         ask_wait: Duration::from_millis(200),
+        leave_wait: Duration::from_millis(100),
         ..CallTiming::default()
     }
 }

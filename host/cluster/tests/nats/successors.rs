@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use cofferdam_cluster::{CallTiming, DispatcherOptions};
+use cofferdam_cluster::{
+    CallTiming, ClusterError, Dispatcher, DispatcherOptions, Worker, WorkerOptions,
+};
 use serde_json::json;
 
-use super::calls::{call, type_name, wait_until, worker};
+use super::calls::{call, staggered, type_name, wait_until, worker};
 use super::server::{Server, timing};
 use super::tools::toolset;
 
@@ -16,14 +18,7 @@ async fn a_successor_takes_over_and_no_call_is_lost() {
     let path = folder.path().join("starts");
     let first = worker(&server, &path, 64).await;
     let before = server.gateway().await;
-    let ids: Vec<String> = (0..64).map(|number| format!("c{number}")).collect();
-    let calls = futures_util::future::join_all(ids.iter().enumerate().map(|(number, id)| {
-        let toolset = before.toolset.clone();
-        async move {
-            tokio::time::sleep(Duration::from_millis(number as u64 * 5)).await;
-            call(&toolset, "write", json!({"ms": 50}), id).await
-        }
-    }));
+    let calls = staggered(&before.toolset, "c", 50);
     let taking_over = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let same = first.start_successor(toolset(&path)).await.unwrap();
@@ -49,6 +44,28 @@ async fn a_successor_takes_over_and_no_call_is_lost() {
         "WorkerUnavailable"
     );
     assert_eq!(call(&after.toolset, "write", json!({}), "last").await.word(), "ok");
+}
+
+#[tokio::test]
+async fn gateways_learn_at_once_that_a_worker_comes_or_goes() {
+    let Some(server) = Server::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("starts");
+    let bus = server.bus().await;
+    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
+    let changed = || tokio::time::timeout(Duration::from_secs(5), dispatcher.workers_changed());
+    let timing = CallTiming { leave_wait: Duration::from_secs(5), ..timing() };
+    let options = WorkerOptions { timing, ..WorkerOptions::default() };
+    let worker = Worker::start(server.bus().await, toolset(&path), options).await.unwrap();
+    changed().await.expect("an announcement of the new worker");
+    let gateway = server.gateway().await;
+
+    let draining = tokio::spawn(worker.drain(Duration::from_secs(5)));
+    changed().await.expect("an announcement of the end");
+    // Gateways that look do not find the worker, and those that have not looked still call it.
+    assert_eq!(dispatcher.discover().await.err(), Some(ClusterError::NoWorkers));
+    assert_eq!(call(&gateway.toolset, "write", json!({}), "late").await.word(), "ok");
+    draining.abort();
 }
 
 #[tokio::test]

@@ -45,7 +45,8 @@ impl Drop for Canceled {
 
 /// Returns the tools: `write` and `read` note their start and wait; `echo` returns a string of
 /// `bytes`; `fail` fails; `report` reports progress and waits until it is canceled; `once` ends only
-/// if it was started before with this idempotency key; `ask` returns the answer of its client.
+/// if it was started before with this idempotency key; `ask` asks with a text of `bytes` more and
+/// returns the answer of its client.
 pub(crate) fn toolset(starts: &Path) -> Toolset {
     let mut functions = Functions::new("tests");
     for (name, read_only) in [("write", None), ("read", Some(true))] {
@@ -108,7 +109,9 @@ pub(crate) fn toolset(starts: &Path) -> Toolset {
         })
         .unwrap()
         .with(ask, move |arguments, context| {
-            let text = arguments.value()["text"].as_str().unwrap_or_default().to_owned();
+            let bytes = arguments.value()["bytes"].as_u64().unwrap_or_default();
+            let text = arguments.value()["text"].as_str().unwrap_or_default().to_owned()
+                + &"x".repeat(usize::try_from(bytes).unwrap_or_default());
             let path = ask_path.clone();
             async move {
                 let _canceled = Canceled(path, context.call_id);

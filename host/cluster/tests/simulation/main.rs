@@ -1,5 +1,5 @@
 //! Simulation of gateways and workers on a bus that loses, delays and doubles messages, with nodes
-//! that pause and die.
+//! that pause, die and lose their connections.
 //!
 //! A seed decides everything: the faults, the calls and the order of events. Time is that of a
 //! paused clock in one thread, and no code under test uses random numbers, so a seed gives the same
@@ -16,6 +16,7 @@
     reason = "helpers of tests, in which a panic is the message"
 )]
 
+mod connection;
 mod history;
 mod network;
 mod results;

@@ -71,9 +71,17 @@ struct Entry {
 struct Node {
     is_dead: bool,
     is_paused: bool,
+    /// Messages that wait for the connection, while it is lost.
+    waiting: Option<Vec<WaitingMessage>>,
     paused: Vec<Waker>,
     /// Number of messages after which the node dies.
     messages_left: Option<u64>,
+}
+
+struct WaitingMessage {
+    subject: String,
+    reply: Option<String>,
+    payload: Bytes,
 }
 
 impl Network {
@@ -126,6 +134,24 @@ impl Network {
         });
     }
 
+    /// Ends the connection of a node: messages to it are lost, or have no subscription, and messages
+    /// of it wait.
+    pub(crate) fn cut(&self, node: u64) {
+        self.lock().nodes.get_mut(&node).unwrap().waiting.get_or_insert_default();
+    }
+
+    /// Restores the connection of a node.
+    pub(crate) fn reconnect(self: &Arc<Self>, node: u64) {
+        let waiting = self.lock().nodes.get_mut(&node).unwrap().waiting.take();
+        for WaitingMessage { subject, reply, payload } in waiting.into_iter().flatten() {
+            self.send(node, &subject, reply.as_deref(), payload);
+        }
+    }
+
+    fn is_cut(&self, node: u64) -> bool {
+        self.lock().nodes[&node].waiting.is_some()
+    }
+
     /// Returns the number of messages that were sent.
     pub(crate) fn sent(&self) -> u64 {
         self.lock().sent
@@ -153,6 +179,10 @@ impl Network {
             let sender = state.nodes.get_mut(&node).unwrap();
             if sender.is_dead {
                 return;
+            }
+            if let Some(waiting) = &mut sender.waiting {
+                let (subject, reply) = (subject.to_owned(), reply.map(str::to_owned));
+                return waiting.push(WaitingMessage { subject, reply, payload });
             }
             match &mut sender.messages_left {
                 Some(0) => dies = true,
@@ -184,7 +214,9 @@ impl Network {
             let network = Arc::clone(self);
             tokio::spawn(async move {
                 tokio::time::sleep(delay).await;
-                if let Some(entry) = network.lock().subscriptions.get(&to) {
+                let state = network.lock();
+                let entry = state.subscriptions.get(&to);
+                if let Some(entry) = entry.filter(|entry| state.is_connected(entry)) {
                     let _ = entry.sender.send(message);
                 }
             });
@@ -225,7 +257,9 @@ impl NetworkState {
         };
         let exact = self.exact.get(subject).into_iter().flatten();
         for number in exact.chain(self.prefixes.iter().filter(has_prefix)) {
-            match &self.subscriptions[number].group {
+            let entry = &self.subscriptions[number];
+            match &entry.group {
+                _ if !self.is_connected(entry) => {}
                 Some(group) => groups.entry(group).or_default().push(*number),
                 None => found.push(*number),
             }
@@ -235,6 +269,10 @@ impl NetworkState {
             found.push(members[chosen as usize]);
         }
         found
+    }
+
+    fn is_connected(&self, entry: &Entry) -> bool {
+        self.nodes[&entry.node].waiting.is_none()
     }
 
     /// Returns the delay of each delivery of a message: none if it is lost.
@@ -287,6 +325,9 @@ impl Bus for SimulatedBus {
     }
 
     async fn flush(&self) -> Result<(), BusError> {
+        while self.network.is_cut(self.node) {
+            tokio::time::sleep(DELAY_MAX).await;
+        }
         Ok(())
     }
 
@@ -295,7 +336,7 @@ impl Bus for SimulatedBus {
     }
 
     fn state(&self) -> BusState {
-        match self.network.is_dead(self.node) {
+        match self.network.is_dead(self.node) || self.network.is_cut(self.node) {
             true => BusState::Disconnected,
             false => BusState::Connected,
         }

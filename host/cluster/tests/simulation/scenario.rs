@@ -39,6 +39,8 @@ pub(crate) struct Faults {
     kills: u64,
     gateway_kills: u64,
     pauses: u64,
+    /// Connections that are lost and restored.
+    cuts: u64,
     drains: u64,
 }
 
@@ -53,7 +55,7 @@ impl Faults {
             1 => Self { drains: 2, ..none },
             2 => Self { doubled: 20, late: 10, late_max, ..none },
             3 => Self { lost: 5, doubled: 10, late: 5, late_max, ..none },
-            4 => Self { kills: 4, pauses: 3, ..none },
+            4 => Self { kills: 4, pauses: 3, cuts: 2, ..none },
             5 => Self { gateway_kills: 1, ..none },
             _ => Self {
                 lost: 2,
@@ -63,6 +65,7 @@ impl Faults {
                 kills: 3,
                 gateway_kills: 1,
                 pauses: 3,
+                cuts: 1,
                 drains: 1,
             },
         }
@@ -70,7 +73,8 @@ impl Faults {
 
     /// Returns true if no message, node or pause can keep a call from its result.
     pub(crate) fn are_none(&self) -> bool {
-        self.lost + self.doubled + self.late + self.kills + self.gateway_kills + self.pauses == 0
+        let messages = self.lost + self.doubled + self.late;
+        messages + self.kills + self.gateway_kills + self.pauses + self.cuts == 0
     }
 }
 
@@ -209,6 +213,7 @@ impl Simulation {
         causes.extend((0..faults.kills).map(|_| Cause::Kill));
         causes.extend((0..faults.gateway_kills).map(|_| Cause::KillGateway));
         causes.extend((0..faults.pauses).map(|_| Cause::Pause));
+        causes.extend((0..faults.cuts).map(|_| Cause::Cut));
         causes.extend((0..faults.drains).map(|_| Cause::Drain));
         let gap = ACTIVE / u32::try_from(causes.len().max(1)).unwrap();
         while !causes.is_empty() {
@@ -218,6 +223,7 @@ impl Simulation {
                 Cause::Kill => self.kill().await,
                 Cause::KillGateway => self.kill_gateway(),
                 Cause::Pause => self.pause(),
+                Cause::Cut => self.cut(),
                 Cause::Drain => self.drain().await,
             }
         }
@@ -244,11 +250,28 @@ impl Simulation {
         }
     }
 
-    fn pause(&mut self) {
-        let node = match self.random.percent(30) {
+    /// Returns a gateway, or a worker that is neither dead nor draining.
+    fn some_node(&mut self) -> u64 {
+        match self.random.percent(30) {
             true => self.random.below(GATEWAYS),
             false => self.workers[self.random.below(WORKERS) as usize].0,
-        };
+        }
+    }
+
+    fn cut(&mut self) {
+        let node = self.some_node();
+        let time = self.random.time(Duration::from_secs(8));
+        self.history.lock().unwrap().note(format_args!("node {node} is cut off for {time:?}"));
+        self.network.cut(node);
+        let network = Arc::clone(&self.network);
+        tokio::spawn(async move {
+            sleep(time).await;
+            network.reconnect(node);
+        });
+    }
+
+    fn pause(&mut self) {
+        let node = self.some_node();
         let time = self.random.time(Duration::from_secs(8));
         self.history.lock().unwrap().note(format_args!("node {node} pauses for {time:?}"));
         self.network.pause(node);
@@ -276,6 +299,7 @@ enum Cause {
     Kill,
     KillGateway,
     Pause,
+    Cut,
     Drain,
 }
 

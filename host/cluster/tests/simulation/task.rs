@@ -120,7 +120,7 @@ impl TaskClient {
         mut polled: mpsc::UnboundedReceiver<Polled>,
     ) {
         let give_up = Instant::now() + POLLING_MAX;
-        // Gateways that have the call, as far as they know.
+        // Gateways that take themselves for the one that has the call.
         let mut having = BTreeSet::from([self.first]);
         while Instant::now() < give_up {
             let pause = self.random.time(POLL_MAX);

@@ -22,6 +22,11 @@ const INBOX: &str = "cofferdam.v1.default.in.g1.7.2";
 const SAME: &str = "cofferdam.v1.default.in.g1.7.3";
 const OTHER: &str = "cofferdam.v1.default.in.g2.7.2";
 
+/// Opens an offer of a table that is not closed.
+fn open(table: &CallTable, calls_free: &Arc<Semaphore>) -> u64 {
+    table.open(offer(calls_free)).unwrap()
+}
+
 fn table() -> CallTable {
     CallTable::new(Duration::from_secs(60), Duration::from_secs(600))
 }
@@ -34,7 +39,7 @@ fn result() -> Bytes {
 async fn an_offer_starts_once() {
     let calls_free = Arc::new(Semaphore::new(1));
     let table = table();
-    let number = table.open(offer(&calls_free));
+    let number = open(&table, &calls_free);
     let started = table.start(number, INBOX).map_err(drop).unwrap();
     assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::Running));
     drop(started);
@@ -49,7 +54,7 @@ async fn an_offer_starts_once() {
 async fn a_question_withdraws_an_open_offer() {
     let calls_free = Arc::new(Semaphore::new(1));
     let table = table();
-    let number = table.open(offer(&calls_free));
+    let number = open(&table, &calls_free);
     assert_eq!(table.ask(number, INBOX), OfferStatus::NotStarted);
     assert_eq!(table.start(number, INBOX).err(), Some(OfferStatus::NotStarted));
     assert_eq!(calls_free.available_permits(), 1);
@@ -61,9 +66,9 @@ async fn an_offer_that_is_not_confirmed_expires() {
     let calls_free = Arc::new(Semaphore::new(2));
     let table = table();
     let life = Duration::from_secs(1);
-    let old = table.open(offer(&calls_free));
+    let old = open(&table, &calls_free);
     tokio::time::advance(Duration::from_millis(999)).await;
-    let new = table.open(offer(&calls_free));
+    let new = open(&table, &calls_free);
     table.withdraw_old(life);
     assert_eq!(table.active(), 2);
     tokio::time::advance(Duration::from_millis(1)).await;
@@ -76,7 +81,7 @@ async fn an_offer_that_is_not_confirmed_expires() {
 async fn a_canceled_call_leaves_no_result() {
     let calls_free = Arc::new(Semaphore::new(2));
     let table = table();
-    let (open, running) = (table.open(offer(&calls_free)), table.open(offer(&calls_free)));
+    let (open, running) = (open(&table, &calls_free), open(&table, &calls_free));
     let (_, call) = table.start(running, INBOX).map_err(drop).unwrap();
     table.cancel(open);
     table.cancel(running);
@@ -91,7 +96,7 @@ async fn results_are_forgotten_after_a_while_and_when_there_are_too_many() {
     let calls_free = Arc::new(Semaphore::new(1));
     let table = table();
     let ended = |result: &Bytes| {
-        let number = table.open(offer(&calls_free));
+        let number = open(&table, &calls_free);
         table.start(number, INBOX).map_err(drop).unwrap();
         table.end(number, result);
         number
@@ -118,7 +123,7 @@ async fn results_that_were_received_take_no_room() {
     let calls_free = Arc::new(Semaphore::new(1));
     let table = table();
     let ended = || {
-        let number = table.open(offer(&calls_free));
+        let number = open(&table, &calls_free);
         table.start(number, INBOX).map_err(drop).unwrap();
         table.end(number, &result());
         number
@@ -136,7 +141,7 @@ async fn results_that_were_received_take_no_room() {
 async fn a_call_belongs_to_the_gateway_with_the_highest_revision() {
     let calls_free = Arc::new(Semaphore::new(4));
     let table = table();
-    let number = table.open(offer(&calls_free));
+    let number = open(&table, &calls_free);
     let (_open, call) = table.start(number, INBOX).map_err(drop).unwrap();
     let attach = |number, revision, inbox| {
         let Attachment { status, previous, .. } = table.attach(number, revision, inbox);
@@ -152,7 +157,7 @@ async fn a_call_belongs_to_the_gateway_with_the_highest_revision() {
     assert_eq!(table.ask(number, INBOX), OfferStatus::Moved);
     assert_eq!((table.ask(number, OTHER), call.inbox().as_str()), (OfferStatus::Running, OTHER));
     assert_eq!(attach(number + 1, 1, OTHER), (OfferStatus::Unknown, None));
-    let early = table.open(offer(&calls_free));
+    let early = open(&table, &calls_free);
     assert_eq!(attach(early, 1, OTHER), (OfferStatus::NotStarted, None));
     assert_eq!(table.start(early, INBOX).err(), Some(OfferStatus::NotStarted));
     // Its result is remembered for longer than others.
@@ -160,6 +165,38 @@ async fn a_call_belongs_to_the_gateway_with_the_highest_revision() {
     tokio::time::advance(Duration::from_secs(599)).await;
     assert_eq!(attach(number, 6, INBOX).0, OfferStatus::Ended(result()));
     tokio::time::advance(Duration::from_secs(2)).await;
-    table.open(offer(&calls_free));
+    open(&table, &calls_free);
     assert_eq!(table.ask(number, INBOX), OfferStatus::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_table_takes_no_offers() {
+    let calls_free = Arc::new(Semaphore::new(2));
+    let table = table();
+    let number = open(&table, &calls_free);
+    table.close();
+    assert_eq!(table.open(offer(&calls_free)), None);
+    assert_eq!((table.active(), calls_free.available_permits()), (1, 1));
+    assert!(table.start(number, INBOX).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_its_gateway_abandons_a_call() {
+    let calls_free = Arc::new(Semaphore::new(2));
+    let table = table();
+    let number = open(&table, &calls_free);
+    let (_open, call) = table.start(number, INBOX).map_err(drop).unwrap();
+    table.abandoned(number, OTHER);
+    assert!(!call.cancellation.is_cancelled() && !call.unheard.load(Ordering::Relaxed));
+    table.abandoned(number, SAME);
+    assert!(call.cancellation.is_cancelled());
+    assert!(!table.end(number, &result()));
+
+    // Other gateways can still take this one over.
+    let number = open(&table, &calls_free);
+    let (_open, call) = table.start(number, INBOX).map_err(drop).unwrap();
+    table.attach(number, 1, SAME);
+    table.abandoned(number, SAME);
+    assert!(!call.cancellation.is_cancelled() && call.unheard.load(Ordering::Relaxed));
+    assert!(table.end(number, &result()));
 }
