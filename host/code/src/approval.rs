@@ -80,18 +80,18 @@ pub(crate) async fn ask(
         Ok(answers) => answers.into_iter().next().unwrap_or_default(),
         Err(AskError::Unsupported(_)) => return Decision::Unavailable(unavailable(tool)),
         Err(error) => {
-            return Decision::Rejected(format!("the call of '{tool}' was not approved: {error}"));
+            return Decision::Rejected(format!("the call to '{tool}' was not approved: {error}"));
         }
     };
     if Question::is_allowed(&answer) {
         return Decision::Approved;
     }
-    Decision::Rejected(format!("the user did not approve the call of '{tool}'"))
+    Decision::Rejected(format!("the user did not approve the call to '{tool}'"))
 }
 
 fn unavailable(tool: &str) -> String {
     format!(
-        "each call of '{tool}' needs the approval of a user, who cannot be asked while a program \
+        "each call to '{tool}' needs a user's approval, and no user can be asked while a program \
          runs; call the tool directly, outside of a program"
     )
 }

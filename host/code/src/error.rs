@@ -22,7 +22,7 @@ pub enum CodeError {
         identifier: String,
     },
     /// The interpreter has no tool `run_code`.
-    #[error("`{name}` is no interpreter: it has no tool `run_code`")]
+    #[error("`{name}` is not an interpreter: it has no tool `run_code`")]
     NoInterpreter {
         /// Name of the source.
         name: String,

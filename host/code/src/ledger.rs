@@ -8,19 +8,26 @@
 pub(crate) mod record;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
-use cofferdam_files::Transaction;
+use cofferdam_files::{Budget, Transaction};
 use cofferdam_tool::{Completion, ToolName};
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 
+use self::record::UnkeepableLedger;
 use crate::memory::{Owner, SessionValues};
 
 /// Time after which a suspended program starts from the beginning.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of suspended programs.
 const SUSPENDED_MAX: usize = 64;
+/// Maximum bytes of all suspended programs, with their file changes in memory.
+const SUSPENDED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Maximum bytes of the file changes of a program that are held in memory.
+const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 
 /// Program that a ledger belongs to. Another program, caller, interpreter or set of tools has
 /// another key.
@@ -46,6 +53,22 @@ pub(crate) struct Ledger {
     pub(crate) calls: HashMap<u64, CompletedCall>,
     /// File changes of the completed calls.
     pub(crate) files: Transaction,
+    /// Budget of the file changes.
+    pub(crate) budget: Budget,
+}
+
+impl Ledger {
+    /// Returns the ledger of a program that has made no call, inside of the call with the
+    /// transaction `outer`, if there is one.
+    pub(crate) fn new(
+        (seed, now): (u64, u64),
+        values: SessionValues,
+        outer: Option<&Transaction>,
+    ) -> Self {
+        let budget = Budget::new(CHANGED_BYTES_MAX);
+        let files = Transaction::over(outer, budget.clone(), None);
+        Self { seed, now, values, calls: HashMap::new(), files, budget }
+    }
 }
 
 /// A call of a program that has ended.
@@ -67,25 +90,86 @@ pub(crate) struct PendingCall {
 /// Suspended programs of a host.
 #[derive(Default)]
 pub(crate) struct SuspendedPrograms {
-    programs: Mutex<VecDeque<(LedgerKey, Instant, Ledger)>>,
+    programs: Mutex<VecDeque<WaitingProgram>>,
+}
+
+struct WaitingProgram {
+    key: LedgerKey,
+    /// Run of the program. While it goes on, the ledger is its own: its client may answer without a
+    /// new request.
+    run: Weak<()>,
+    since: Instant,
+    /// Bytes of the ledger.
+    bytes: u64,
+    ledger: Ledger,
+}
+
+impl WaitingProgram {
+    fn is_running(&self) -> bool {
+        self.run.strong_count() > 0
+    }
+
+    fn remains(&self) -> bool {
+        self.is_running() || self.since.elapsed() < LIFETIME
+    }
 }
 
 impl SuspendedPrograms {
-    /// Keeps the ledger of a program that waits for an answer.
-    pub(crate) fn keep(&self, key: LedgerKey, ledger: Ledger) {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        programs.retain(|(other, at, _)| *other != key && at.elapsed() < LIFETIME);
-        programs.push_back((key, Instant::now(), ledger));
-        while programs.len() > SUSPENDED_MAX {
-            programs.pop_front();
+    /// Keeps the ledger of a run that waits for an answer. If the run is dropped without one,
+    /// another run of the same program can continue from it.
+    ///
+    /// # Errors
+    /// [`UnkeepableLedger`] if the ledger is too large, or there is no space for it.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        key: LedgerKey,
+        run: Weak<()>,
+        ledger: Ledger,
+    ) -> Result<(), UnkeepableLedger> {
+        let bytes = record::bytes(&ledger)?.saturating_add(ledger.budget.bytes_taken());
+        let mut programs = self.lock();
+        programs.retain(WaitingProgram::remains);
+        while programs.len() >= SUSPENDED_MAX {
+            let ended = programs.iter().position(|program| !program.is_running());
+            programs.remove(ended.unwrap_or_default());
         }
+        let others = programs.iter().map(|program| program.bytes);
+        if others.fold(bytes, u64::saturating_add) > SUSPENDED_BYTES_MAX {
+            return Err(UnkeepableLedger::NoSpace);
+        }
+        programs.push_back(WaitingProgram { key, run, since: Instant::now(), bytes, ledger });
+        drop(programs);
+        if let Ok(runtime) = Handle::try_current() {
+            let programs = Arc::downgrade(self);
+            runtime.spawn(async move {
+                tokio::time::sleep(LIFETIME).await;
+                if let Some(programs) = programs.upgrade() {
+                    programs.lock().retain(WaitingProgram::remains);
+                }
+            });
+        }
+        Ok(())
     }
 
-    /// Removes and returns the ledger of a program.
+    /// Removes the ledger of a run that no longer waits.
+    pub(crate) fn forget(&self, run: &Weak<()>) {
+        self.lock().retain(|program| !program.run.ptr_eq(run));
+    }
+
+    /// Removes and returns the ledger of a program whose run was dropped while it waited.
     pub(crate) fn take(&self, key: &LedgerKey) -> Option<Ledger> {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        programs.retain(|(_, at, _)| at.elapsed() < LIFETIME);
-        let position = programs.iter().position(|(other, ..)| other == key)?;
-        programs.remove(position).map(|(_, _, ledger)| ledger)
+        let mut programs = self.lock();
+        programs.retain(WaitingProgram::remains);
+        let fits = |program: &WaitingProgram| program.key == *key && !program.is_running();
+        let position = programs.iter().position(fits)?;
+        programs.remove(position).map(|program| program.ledger)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingProgram>> {
+        // Programs are only added or removed as a whole.
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Values that remain between the programs of a session.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::CallContext;
@@ -63,6 +63,25 @@ pub(crate) struct SessionValues {
     count: u64,
 }
 
+/// Values of a session as a run sees them, with what the run has changed.
+#[derive(Debug, Default)]
+pub(crate) struct RunValues {
+    /// Values of the session before the run.
+    first: SessionValues,
+    values: SessionValues,
+    /// Keys that the run has stored, and those of `first` that it has removed.
+    changed: BTreeSet<String>,
+}
+
+/// What remains of the changes of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct AppliedChanges {
+    /// Key of the whole result.
+    pub(crate) result: Option<String>,
+    /// Reason why the values that the run has stored were dropped.
+    pub(crate) refusal: Option<String>,
+}
+
 /// Values of a session in a ledger.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ValuesRecord {
@@ -90,14 +109,68 @@ impl Memory {
         found.map(|(_, values)| values.clone()).unwrap_or_default()
     }
 
-    /// Replaces the values of a session.
-    pub(crate) fn replace(&self, owner: Owner, values: SessionValues) {
+    /// Applies what a run has changed to the current values of a session, and keeps its whole
+    /// result, if there is one. Other runs may have changed the values since the run began.
+    pub(crate) fn apply(
+        &self,
+        owner: Owner,
+        changes: &RunValues,
+        result: Option<Value>,
+    ) -> AppliedChanges {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|(other, _)| *other != owner);
+        let position = sessions.iter().position(|(other, _)| *other == owner);
+        let current = position.and_then(|position| sessions.remove(position));
+        // A session that another process has begun has its values in the ledger of the run only.
+        let mut values = current.map_or_else(|| changes.first.clone(), |(_, values)| values);
+        let refusal = values.merge(changes).err();
+        let result = result.map(|result| values.keep(result));
         sessions.push_back((owner, values));
         while sessions.len() > SESSIONS_MAX {
             sessions.pop_front();
         }
+        AppliedChanges { result, refusal }
+    }
+}
+
+impl RunValues {
+    /// Returns the values of a run that begins with those of the session.
+    pub(crate) fn new(first: SessionValues) -> Self {
+        Self { values: first.clone(), first, changed: BTreeSet::new() }
+    }
+
+    /// Returns the values of the session before the run.
+    pub(crate) fn first(&self) -> &SessionValues {
+        &self.first
+    }
+
+    /// Stores a value; null removes it.
+    ///
+    /// # Errors
+    /// A message for the model if a limit is exceeded.
+    pub(crate) fn store(&mut self, key: &str, value: Value) -> Result<(), String> {
+        self.values.store(key, value)?;
+        let exists = |values: &SessionValues| values.stored.contains_key(key);
+        if exists(&self.first) || exists(&self.values) {
+            self.changed.insert(key.to_owned());
+        } else {
+            self.changed.remove(key);
+        }
+        Ok(())
+    }
+
+    /// Returns a stored value or a whole result; null if there is none.
+    pub(crate) fn load(&self, key: &str) -> Value {
+        self.values.load(key)
+    }
+
+    /// Returns the combined label of the values, if labels are in use.
+    pub(crate) fn label(&self) -> Option<&Label> {
+        self.values.label.as_ref()
+    }
+
+    /// Adds the label of everything that the run had when it stored values.
+    pub(crate) fn add_label(&mut self, label: Option<Label>) {
+        self.values.add_label(label.as_ref());
     }
 }
 
@@ -115,7 +188,8 @@ impl SessionValues {
         }
         if key.starts_with(RESULT_PREFIX) {
             return Err(format!(
-                "keys that start with `{RESULT_PREFIX}` are those of whole results"
+                "keys that start with `{RESULT_PREFIX}` are reserved for whole results; choose \
+                 another key"
             ));
         }
         if value.is_null() {
@@ -147,22 +221,43 @@ impl SessionValues {
         Ok(())
     }
 
+    /// Changes the stored values as a run has.
+    ///
+    /// # Errors
+    /// A message for the model if a limit is exceeded. Then no stored value is changed.
+    fn merge(&mut self, changes: &RunValues) -> Result<(), String> {
+        self.add_label(changes.label());
+        self.count = self.count.max(changes.first.count);
+        let mut merged = self.stored.clone();
+        for key in &changes.changed {
+            match changes.values.stored.get(key) {
+                Some(stored) => merged.insert(key.clone(), stored.clone()),
+                None => merged.remove(key),
+            };
+        }
+        let bytes: usize = merged.values().map(|stored| stored.bytes).sum();
+        if merged.len() > KEYS_MAX || bytes > STORED_BYTES_MAX {
+            return Err(format!(
+                "there would be {} stored values with {bytes} bytes, and at most {KEYS_MAX} with \
+                 {STORED_BYTES_MAX} bytes can be stored",
+                merged.len()
+            ));
+        }
+        self.stored = merged;
+        Ok(())
+    }
+
     /// Returns a stored value or a whole result; null if there is none.
-    pub(crate) fn load(&self, key: &str) -> Value {
+    fn load(&self, key: &str) -> Value {
         let stored = self.stored.get(key).map(|stored| &stored.value);
         let result = || self.results.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         stored.or_else(result).map(|value| Value::clone(value)).unwrap_or_default()
     }
 
-    /// Returns the combined label of the values, if labels are in use.
-    pub(crate) fn label(&self) -> Option<&Label> {
-        self.label.as_ref()
-    }
-
     /// Adds the label of everything that a run had when it stored values.
-    pub(crate) fn add_label(&mut self, label: Option<Label>) {
+    pub(crate) fn add_label(&mut self, label: Option<&Label>) {
         if let Some(label) = label {
-            self.label.get_or_insert_default().add(&label);
+            self.label.get_or_insert_default().add(label);
         }
     }
 
@@ -248,11 +343,79 @@ mod tests {
         assert_eq!((values.load("result_2"), values.load("result_3")), (Value::Null, json!(2)));
         let memory = Memory::default();
         let owner = |session: &str| Owner { session: session.to_owned(), ..Owner::default() };
-        memory.replace(owner("first"), values.clone());
+        memory.apply(owner("first"), &RunValues::new(values.clone()), None);
         assert_eq!(memory.of(&owner("first")), values);
         for index in 0..SESSIONS_MAX {
-            memory.replace(owner(&index.to_string()), SessionValues::default());
+            memory.apply(owner(&index.to_string()), &RunValues::default(), None);
         }
         assert_eq!(memory.of(&owner("first")), SessionValues::default());
+    }
+
+    #[test]
+    fn changes_of_runs_at_the_same_time_are_merged() {
+        let memory = Memory::default();
+        let owner = Owner::default();
+        let apply = |run: &RunValues, result| memory.apply(owner.clone(), run, result);
+        let begin = || RunValues::new(memory.of(&owner));
+        let mut before = begin();
+        before.store("removed", json!(0)).unwrap();
+        before.store("both", json!(0)).unwrap();
+        apply(&before, None);
+        let (mut one, mut other) = (begin(), begin());
+        one.store("one", json!(1)).unwrap();
+        one.store("both", json!(1)).unwrap();
+        one.store("removed", Value::Null).unwrap();
+        other.store("other", json!(2)).unwrap();
+        other.store("both", json!(2)).unwrap();
+        // A key that the run has added and removed is not its own to remove.
+        other.store("one", json!(2)).unwrap();
+        other.store("one", Value::Null).unwrap();
+        let key = |applied: AppliedChanges| applied.result;
+        assert_eq!(key(apply(&one, Some(json!("r1")))).as_deref(), Some("result_1"));
+        assert_eq!(other.load("both"), json!(2), "a run sees its own values only");
+        assert_eq!(key(apply(&other, Some(json!("r2")))).as_deref(), Some("result_2"));
+        let values = begin();
+        let loaded = ["one", "other", "both", "removed", "result_1", "result_2"];
+        let loaded = loaded.map(|key| values.load(key));
+        assert_eq!(loaded, [json!(1), json!(2), json!(2), Value::Null, json!("r1"), json!("r2")]);
+    }
+
+    #[test]
+    fn limits_hold_for_the_merged_values() {
+        let memory = Memory::default();
+        let owner = Owner::default();
+        let runs = ["a", "b"].map(|prefix| {
+            let mut run = RunValues::new(memory.of(&owner));
+            for index in 0..40 {
+                run.store(&format!("{prefix}{index}"), json!(index)).unwrap();
+            }
+            run
+        });
+        assert_eq!(memory.apply(owner.clone(), &runs[0], None), AppliedChanges::default());
+        let applied = memory.apply(owner.clone(), &runs[1], Some(json!("whole")));
+        assert_eq!(applied.result.as_deref(), Some("result_1"));
+        let refusal = applied.refusal.unwrap();
+        assert!(refusal.starts_with("there would be 80 stored values"), "{refusal}");
+        let values = RunValues::new(memory.of(&owner));
+        assert_eq!((values.load("a39"), values.load("b0")), (json!(39), Value::Null));
+    }
+
+    #[test]
+    fn a_session_of_another_process_goes_on_with_the_values_of_the_ledger() {
+        let mut first = SessionValues::default();
+        first.store("k", json!(1)).unwrap();
+        first.keep(json!("one"));
+        let (memory, owner) = (Memory::default(), Owner::default());
+        let run = RunValues::new(first);
+        let applied = memory.apply(owner.clone(), &run, Some(json!("two")));
+        assert_eq!(applied.result.as_deref(), Some("result_2"));
+        assert_eq!(memory.of(&owner).load("k"), json!(1));
+        // Values that another program has changed meanwhile stay, and no number is used twice.
+        let (memory, mut other) = (Memory::default(), RunValues::default());
+        other.store("k", json!(2)).unwrap();
+        memory.apply(owner.clone(), &other, None);
+        let applied = memory.apply(owner.clone(), &run, Some(json!("two")));
+        assert_eq!(applied.result.as_deref(), Some("result_2"));
+        assert_eq!(memory.of(&owner).load("k"), json!(2));
     }
 }

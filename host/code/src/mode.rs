@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use cofferdam_files::{Budget, SharedStore, Transaction};
+use cofferdam_files::SharedStore;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::invoke::ResumedProgram;
 use cofferdam_tool::label::{StatedBy, StatedLabels};
@@ -23,8 +23,8 @@ use crate::cut::{shortened, size};
 use crate::description;
 use crate::ledger::record::{self, UnusableLedger};
 use crate::ledger::{LedgerKey, SuspendedPrograms};
-use crate::memory::{Memory, Owner};
-use crate::run::{CHANGED_BYTES_MAX, CodeRun, EarlierRun, RunEnd};
+use crate::memory::{AppliedChanges, Memory, Owner, RunValues};
+use crate::run::{CodeRun, EarlierRun, MadeCall, NewRun, RunEnd};
 use crate::types::Type;
 use crate::{CodeError, Language, LedgerError, LedgerSeal};
 
@@ -105,7 +105,7 @@ pub(crate) struct ApprovalPolicy {
 #[derive(Default)]
 pub(crate) struct PastRuns {
     pub(crate) memory: Memory,
-    pub(crate) suspended: SuspendedPrograms,
+    pub(crate) suspended: Arc<SuspendedPrograms>,
     observed: Mutex<BTreeMap<String, ObservedType>>,
     has_run: AtomicBool,
 }
@@ -143,6 +143,37 @@ impl ModeState {
 }
 
 impl PastRuns {
+    /// Applies the changes of a successful run to the values of its session, and adds a note about
+    /// them to what the model sees.
+    fn remember(
+        &self,
+        owner: Owner,
+        values: &RunValues,
+        whole: Option<Value>,
+        outcome: &mut Outcome,
+    ) {
+        let bytes = whole.as_ref().map(size).unwrap_or_default();
+        let AppliedChanges { result, refusal } = self.memory.apply(owner, values, whole);
+        let result = result.map(|name| {
+            format!(
+                "The result has {bytes} bytes and was shortened. The whole value is \
+                 load(\"{name}\") in a later program: select what you need there."
+            )
+        });
+        let refusal = refusal.map(|reason| {
+            format!(
+                "The values that the program stored and removed are unchanged, because other \
+                 programs have stored values since it began: {reason}."
+            )
+        });
+        let notes: Vec<_> = result.into_iter().chain(refusal).collect();
+        if let (false, Outcome::Ok(Output::Value(Value::Object(shown)))) =
+            (notes.is_empty(), outcome)
+        {
+            shown.insert("note".to_owned(), notes.join(" ").into());
+        }
+    }
+
     /// Returns the observed types of results.
     pub(crate) fn observed(&self) -> BTreeMap<String, Type> {
         let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,13 +269,6 @@ impl CodeMode {
         &self.state.callable
     }
 
-    /// Returns the types of results that were observed, for [`CodeOptions::observed`] of another
-    /// time. They hold names and types of properties, never values.
-    #[must_use]
-    pub fn observed(&self) -> BTreeMap<String, Type> {
-        self.state.past.observed()
-    }
-
     async fn run(&self, code: &str, context: &CallContext) -> Completion {
         let key = LedgerKey {
             owner: Owner::of(context),
@@ -268,7 +292,12 @@ impl CodeMode {
             }
         };
         let owner = key.owner.clone();
-        let fresh = (fresh_seed(), milliseconds_now());
+        let in_progress = Arc::new(());
+        let fresh = NewRun {
+            seed: fresh_seed(),
+            now: milliseconds_now(),
+            in_progress: Arc::downgrade(&in_progress),
+        };
         let run = Arc::new(CodeRun::new(Arc::clone(&self.state), context, key, earlier, fresh));
         let arguments = json!({
             "code": code,
@@ -300,14 +329,14 @@ impl CodeMode {
         if let (Outcome::Ok(_), Some(message)) = (&completion.outcome, run.objection()) {
             completion.outcome = Outcome::Failure(ToolFailure::new(message));
         }
-        let end = run.end();
-        let (outcome, values) = outcome(completion.outcome, end);
+        let RunEnd { values, calls, count } = run.end();
+        let (outcome, whole) = outcome(completion.outcome, &calls, count);
         completion.outcome = outcome;
         if matches!(completion.outcome, Outcome::Ok(_)) {
             match run.files().finish(context.file_effects).await {
                 Ok(changes) => {
                     completion.record.set_files(changes);
-                    self.state.past.memory.replace(owner, values);
+                    self.state.past.remember(owner, &values, whole, &mut completion.outcome);
                 }
                 Err(error) => completion.outcome = Outcome::Error(error.into()),
             }
@@ -326,15 +355,14 @@ impl CodeMode {
     ) -> Result<EarlierRun, UnusableLedger> {
         let seal = self.state.policy.seal.as_ref().ok_or(LedgerError::Invalid)?;
         let json = seal.open(&resumed.ledger)?;
-        let files = Transaction::new(Budget::new(CHANGED_BYTES_MAX));
         let (tools, stores) = (self.state.digests(), self.state.stores());
-        let (ledger, call) = record::read(&json, key, &tools, files, &stores).await?;
+        let (ledger, call) = record::read(&json, key, &tools, &stores).await?;
         let decision = match (resumed.is_approved, resumed.reason) {
             (true, _) => Decision::Approved,
             (false, reason) => {
                 let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                 Decision::Rejected(format!(
-                    "the user did not approve the call of '{}'{reason}",
+                    "the user did not approve the call to '{}'{reason}",
                     call.tool
                 ))
             }
@@ -381,9 +409,9 @@ fn definition(language: Language, tools: &str) -> Result<ToolDefinition, CodeErr
     })
 }
 
-/// Returns the outcome of a run as the model sees it, and the values that remain.
-fn outcome(outcome: Outcome, end: RunEnd) -> (Outcome, crate::memory::SessionValues) {
-    let RunEnd { mut values, calls, count } = end;
+/// Returns the outcome of a run as the model sees it, and the whole result if that is shortened.
+fn outcome(outcome: Outcome, calls: &[MadeCall], count: usize) -> (Outcome, Option<Value>) {
+    let mut whole = None;
     let outcome = match outcome {
         Outcome::Ok(Output::Value(Value::Object(mut answer))) => {
             let result = answer.remove("result").unwrap_or_default();
@@ -394,14 +422,8 @@ fn outcome(outcome: Outcome, end: RunEnd) -> (Outcome, crate::memory::SessionVal
                     shown.insert("result".to_owned(), result);
                 }
                 Some(cut) => {
-                    let bytes = size(&result);
-                    let name = values.keep(result);
+                    whole = Some(result);
                     shown.insert("result".to_owned(), cut);
-                    let note = format!(
-                        "The result has {bytes} bytes and was shortened. The whole value is \
-                         load(\"{name}\") in a later program: select what you need there."
-                    );
-                    shown.insert("note".to_owned(), note.into());
                 }
             }
             if let Some(logs) = logs {
@@ -413,15 +435,15 @@ fn outcome(outcome: Outcome, end: RunEnd) -> (Outcome, crate::memory::SessionVal
             ToolError::new(ErrorType::InvalidResult)
                 .with_detail("the interpreter returned no object"),
         ),
-        Outcome::Failure(failure) => Outcome::Failure(failed(failure, &calls, count)),
+        Outcome::Failure(failure) => Outcome::Failure(failed(failure, calls, count)),
         Outcome::Error(error) => Outcome::Error(advised(error)),
         other => other,
     };
-    (outcome, values)
+    (outcome, whole)
 }
 
 /// Returns the failure of a program with what is known about the run.
-fn failed(failure: ToolFailure, calls: &[crate::run::MadeCall], count: usize) -> ToolFailure {
+fn failed(failure: ToolFailure, calls: &[MadeCall], count: usize) -> ToolFailure {
     let mut value = match failure.value.clone() {
         Some(Value::Object(mut value)) => {
             let error = value.remove("error");

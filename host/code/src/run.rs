@@ -1,11 +1,11 @@
 //! One run of a program: the calls that it makes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
 use cofferdam_files::{Budget, Transaction};
-use cofferdam_tool::ask::Asker;
+use cofferdam_tool::ask::{Asker, QuestionKind};
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, InnerCalls, OuterCall, SuspendedProgram};
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolFailure, ToolName,
@@ -17,12 +17,11 @@ use tokio::sync::{Notify, RwLock};
 
 use crate::approval::{ApprovalRequest, Decision, ask};
 use crate::builtins;
+use crate::ledger::record::UnkeepableLedger;
 use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall, record};
-use crate::memory::SessionValues;
+use crate::memory::RunValues;
 use crate::mode::ModeState;
 
-/// Maximum bytes of file changes of a run that are held in memory.
-pub(crate) const CHANGED_BYTES_MAX: u64 = 80 * 1024 * 1024;
 /// Maximum number of calls that an error lists.
 const LISTED_CALLS_MAX: usize = 32;
 
@@ -36,6 +35,10 @@ pub(crate) struct CodeRun {
     pub(crate) seed: u64,
     pub(crate) now: u64,
     files: Transaction,
+    /// Budget of the file changes.
+    budget: Budget,
+    /// Exists until the run ends or is dropped.
+    in_progress: Weak<()>,
     /// Held for reading by running calls, and for writing while a question is asked, so that no
     /// call is interrupted if the run ends with the question.
     running: RwLock<()>,
@@ -50,6 +53,15 @@ pub(crate) struct CodeRun {
     stopped: Notify,
 }
 
+/// Values of a run that continues no earlier one, and the sign that it goes on.
+pub(crate) struct NewRun {
+    pub(crate) seed: u64,
+    /// Milliseconds since 1970.
+    pub(crate) now: u64,
+    /// Exists until the run ends or is dropped.
+    pub(crate) in_progress: Weak<()>,
+}
+
 /// State that a run continues.
 pub(crate) struct EarlierRun {
     pub(crate) ledger: Ledger,
@@ -59,9 +71,7 @@ pub(crate) struct EarlierRun {
 
 #[derive(Default)]
 struct RunState {
-    /// Values of the session before the run.
-    first: SessionValues,
-    values: SessionValues,
+    values: RunValues,
     made: Vec<MadeCall>,
     /// Calls of the earlier run that this one continues.
     earlier: HashMap<u64, CompletedCall>,
@@ -82,7 +92,8 @@ pub(crate) struct MadeCall {
 
 /// End of a run, apart from the result of the program.
 pub(crate) struct RunEnd {
-    pub(crate) values: SessionValues,
+    /// Values of the session with the changes of the run.
+    pub(crate) values: RunValues,
     /// Calls in the order of their ends; at most 32.
     pub(crate) calls: Vec<MadeCall>,
     /// Number of all calls.
@@ -96,7 +107,7 @@ impl CodeRun {
         context: &CallContext,
         key: LedgerKey,
         earlier: Option<EarlierRun>,
-        fresh: (u64, u64),
+        fresh: NewRun,
     ) -> Self {
         let (earlier, decided) = match earlier {
             Some(EarlierRun { ledger, decided }) => (Some(ledger), decided),
@@ -105,13 +116,9 @@ impl CodeRun {
         let has_outer = context.outer.is_some();
         let outer = context.outer.as_ref();
         let outer = outer.and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let ledger = earlier.unwrap_or_else(|| Ledger {
-            seed: fresh.0,
-            now: fresh.1,
-            values: mode.past.memory.of(&key.owner),
-            calls: HashMap::new(),
-            files: Transaction::over(outer, Budget::new(CHANGED_BYTES_MAX), None),
-        });
+        let NewRun { seed, now, in_progress } = fresh;
+        let ledger = earlier
+            .unwrap_or_else(|| Ledger::new((seed, now), mode.past.memory.of(&key.owner), outer));
         let policy = &mode.policy;
         let may_ask = mode.has_approvals || policy.rules.is_some() || context.inner_calls.is_some();
         let ledger_bytes_max =
@@ -132,10 +139,11 @@ impl CodeRun {
             seed: ledger.seed,
             now: ledger.now,
             files: ledger.files,
+            budget: ledger.budget,
+            in_progress,
             running: RwLock::new(()),
             state: Mutex::new(RunState {
-                first: ledger.values.clone(),
-                values: ledger.values,
+                values: RunValues::new(ledger.values),
                 completed: ledger.calls.clone(),
                 earlier: ledger.calls,
                 unrepeated,
@@ -176,8 +184,9 @@ impl CodeRun {
         &self.files
     }
 
-    /// Ends the run.
+    /// Ends the run. No other run continues it from then on.
     pub(crate) fn end(&self) -> RunEnd {
+        self.mode.past.suspended.forget(&self.in_progress);
         let label = self.checks.as_ref().and_then(|checks| checks.label());
         let mut state = self.state();
         let mut values = std::mem::take(&mut state.values);
@@ -299,15 +308,23 @@ impl CodeRun {
         let _no_other_call = self.running.write().await;
         self.unless_stopped().await;
         let mut open = OpenQuestion(Some(self));
-        let past = &self.mode.past;
-        if self.may_run_again {
-            past.suspended.keep(self.key.clone(), self.ledger());
+        let suspended = &self.mode.past.suspended;
+        let can_ask = |asker: &Arc<dyn Asker>| asker.can_ask(QuestionKind::Elicitation);
+        if self.may_run_again && self.asker.as_ref().is_some_and(can_ask) {
+            let run = self.in_progress.clone();
+            if let Err(error) = suspended.keep(self.key.clone(), run, self.ledger()) {
+                open.close();
+                let tool = &request.tool.name;
+                return cannot_wait(
+                    tool,
+                    &format!("the call to '{tool}' needs a user's approval"),
+                    &error,
+                );
+            }
         }
         let decision =
             ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), number, request).await;
-        if self.may_run_again {
-            past.suspended.take(&self.key);
-        }
+        suspended.forget(&self.in_progress);
         let reason = match decision {
             Decision::Unavailable(reason) if self.may_be_suspended => reason,
             decision => {
@@ -318,17 +335,13 @@ impl CodeRun {
         match self.suspend(number, request, source).await {
             Ok(()) => {
                 let tool = &request.tool.name;
-                self.stop(format!("the program waits for the approval of a call of '{tool}'"));
+                self.stop(format!("the program waits for the approval of a call to '{tool}'"));
                 // The run ends here, while no other call can begin.
                 std::future::pending().await
             }
             Err(error) => {
                 open.close();
-                let tool = &request.tool.name;
-                tracing::warn!(%tool, "a program cannot wait for an approval: {error}");
-                Decision::Rejected(format!(
-                    "{reason}; the program cannot wait for one, because {error}"
-                ))
+                cannot_wait(&request.tool.name, &reason, &error)
             }
         }
     }
@@ -359,7 +372,7 @@ impl CodeRun {
                 arguments,
                 ledger: sealed,
             });
-        is_kept.then_some(()).ok_or_else(|| "other programs that wait take the room".to_owned())
+        is_kept.then_some(()).ok_or_else(|| UnkeepableLedger::NoSpace.to_string())
     }
 
     /// Adds a call that has ended; with its `arguments` if the run may have to be continued.
@@ -386,9 +399,10 @@ impl CodeRun {
         Ledger {
             seed: self.seed,
             now: self.now,
-            values: state.first.clone(),
+            values: state.values.first().clone(),
             calls: state.completed.clone(),
             files: self.files.clone(),
+            budget: self.budget.clone(),
         }
     }
 
@@ -416,6 +430,12 @@ impl CodeRun {
             None => source.invoke(call, &context).await,
         }
     }
+}
+
+/// Returns the decision about a call for whose approval the program cannot wait.
+fn cannot_wait(tool: &ToolName, reason: &str, error: &impl std::fmt::Display) -> Decision {
+    tracing::warn!(%tool, "a program cannot wait for an approval: {error}");
+    Decision::Rejected(format!("{reason}; the program cannot wait for one, because {error}"))
 }
 
 /// A question without an answer. If it is dropped, the run has ended with it, and no other call may
@@ -476,7 +496,7 @@ impl InnerCalls for CodeRun {
                 self.approve(number, request, source).await
             }
             ApprovalNeed::Denied => {
-                Decision::Rejected(format!("a rule of the user denies this call of '{tool}'"))
+                Decision::Rejected(format!("a rule of the user denies this call to '{tool}'"))
             }
         };
         let keeps_results = self.may_run_again || self.may_be_suspended;

@@ -34,7 +34,8 @@ pub enum LedgerError {
     /// The program has continued from it before.
     #[error("its ledger was used before, and calls after it may have been made")]
     Used,
-    /// The key or the list of used ledgers cannot be read or written.
-    #[error("ledgers cannot be kept: {0}")]
-    Unavailable(String),
+    /// The key or the list of used ledgers cannot be read or written. The model gets this message,
+    /// so it has no path of the host: the seal writes the cause to the log.
+    #[error("programs cannot be kept at the moment; the host's log says why")]
+    Unavailable,
 }

@@ -198,7 +198,7 @@ async fn a_refused_call_throws_in_the_program() {
     let id = scene.suspend().await;
     let ran = scene.continues(&format!("{id}=no: too early")).await;
     let result = ran.result();
-    assert!(result.contains("the user did not approve the call of 'http': too early"), "{result}");
+    assert!(result.contains("the user did not approve the call to 'http': too early"), "{result}");
     assert_eq!(scene.sent(), [1, 0, 0]);
     assert_eq!(scene.read("notes/b.md").as_deref(), Some("kept"), "the program has succeeded");
 }
@@ -357,7 +357,7 @@ async fn flags_approve_and_without_a_session_the_call_fails_at_once() {
     assert_eq!(scene.sent(), [1, 1, 1]);
     let scene = Scene::new("/fine").await;
     let ran = scene.chat(&["Send.", "--model", "script:model.jsonl"]).await;
-    assert!(ran.result().contains("no one is there to approve"), "{}", ran.stdout);
+    assert!(ran.result().contains("no user can be asked to approve"), "{}", ran.stdout);
     assert!(!Path::new(&scene.folder.path().join("state/cofferdam/ledgers")).exists());
     assert_eq!(scene.sent(), [1, 0, 0]);
 }
@@ -369,7 +369,7 @@ async fn no_program_waits_if_results_are_redacted() {
     scene.configure("[secrets]\ntoken = { env = \"TOKEN\" }\n[agent.calls]\nredact = [\"token\"]");
     let ran =
         scene.chat(&[&["Send.", "--model", "script:model.jsonl"], &SESSION[..]].concat()).await;
-    assert!(ran.result().contains("no one is there to approve"), "{}", ran.stdout);
+    assert!(ran.result().contains("no user can be asked to approve"), "{}", ran.stdout);
     assert!(!scene.read(STATE).unwrap().contains("ledger"));
     assert_eq!(scene.sent(), [1, 0, 0]);
 }

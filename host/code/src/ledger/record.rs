@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cofferdam_files::{SharedStore, Transaction, TransactionRecord};
+use cofferdam_files::{SharedStore, TransactionRecord};
 use cofferdam_tool::label::Label;
 use cofferdam_tool::output::parse_json;
 use cofferdam_tool::recording::RecordedOutcome;
@@ -22,8 +22,9 @@ use crate::memory::{Owner, SessionValues, ValuesRecord};
 
 /// Version of the format.
 const VERSION: u32 = 1;
-/// Maximum bytes of a ledger as JSON. A session with two of them can still be read.
-const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Maximum bytes of a ledger as JSON, without file changes if it stays in memory. A session with
+/// two of them can still be read.
+pub(crate) const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Maximum bytes of the files that a suspended program has written.
 const FILES_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Maximum number of changed tools that a message names.
@@ -78,6 +79,8 @@ pub(crate) enum UnkeepableLedger {
     TooLarge,
     #[error("its file changes cannot be kept: {0}")]
     Files(#[from] cofferdam_files::UnrecordedChanges),
+    #[error("other waiting programs already use the available space")]
+    NoSpace,
 }
 
 /// Reason why a program cannot continue.
@@ -111,6 +114,20 @@ impl LeftBytes {
         self.take(size(value))?;
         serde_json::to_string(value).map_err(|_| UnkeepableLedger::TooLarge)
     }
+}
+
+/// Returns the bytes of a ledger that stays in memory: those of its values and calls as JSON.
+///
+/// # Errors
+/// [`UnkeepableLedger::TooLarge`].
+pub(crate) fn bytes(ledger: &Ledger) -> Result<u64, UnkeepableLedger> {
+    let mut left = LeftBytes(LEDGER_BYTES_MAX);
+    left.take(ledger.values.bytes())?;
+    for call in ledger.calls.values() {
+        left.take(size(&call.arguments))?;
+        left.take(size(&RecordedOutcome::from(&call.completion.outcome)))?;
+    }
+    Ok((LEDGER_BYTES_MAX - left.0) as u64)
 }
 
 /// Returns the JSON form of a ledger. Sizes are checked before anything is copied.
@@ -177,7 +194,6 @@ pub(crate) async fn read(
     json: &[u8],
     key: &LedgerKey,
     tools: &BTreeMap<String, String>,
-    files: Transaction,
     stores: &[SharedStore],
 ) -> Result<(Ledger, PendingCall), UnusableLedger> {
     let record: LedgerRecord = serde_json::from_slice(json).map_err(|_| LedgerError::Invalid)?;
@@ -200,8 +216,9 @@ pub(crate) async fn read(
     let calls = calls.ok_or(LedgerError::Invalid)?;
     let pending = pending(record.pending).ok_or(LedgerError::Invalid)?;
     let values = SessionValues::of_record(record.values).ok_or(LedgerError::Invalid)?;
-    files.restore(record.files, stores).await?;
-    Ok((Ledger { seed: record.seed, now: record.now, values, calls, files }, pending))
+    let ledger = Ledger { calls, ..Ledger::new((record.seed, record.now), values, None) };
+    ledger.files.restore(record.files, stores).await?;
+    Ok((ledger, pending))
 }
 
 fn completed(form: CallForm) -> Option<(u64, CompletedCall)> {

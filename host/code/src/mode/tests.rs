@@ -1,9 +1,12 @@
 mod suspended;
+mod waiting;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cofferdam_files::{FileStore, MemoryStore, Quota, SharedStore, StorePath, WriteMode};
+use cofferdam_files::{
+    FileStore, MemoryStore, Quota, SharedStore, StorePath, Transaction, WriteMode,
+};
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall, OuterCall};
 use cofferdam_tool::label::Label;
@@ -350,7 +353,7 @@ async fn rules_of_the_host_decide_for_callers_without_rules() {
     let with = |approver| CodeOptions { approver, rules: rules(), ..CodeOptions::default() };
     let toolset = mode(&tools, with(Some(Arc::new(ByName) as Arc<dyn CallApprover>)));
     for (name, expected) in
-        [("a", None), ("b", None), ("c", Some("a rule of the user denies this call of 'write'"))]
+        [("a", None), ("b", None), ("c", Some("a rule of the user denies this call to 'write'"))]
     {
         let answer = shown(&toolset, json!([["write", {"name": name}]])).await;
         assert_eq!(answer["error"]["message"].as_str(), expected, "{name}: {answer}");
@@ -360,7 +363,7 @@ async fn rules_of_the_host_decide_for_callers_without_rules() {
     let toolset = mode(&tools, with(None));
     let answer = shown(&toolset, json!([["write", {"name": "b"}]])).await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("needs the approval of a user"), "{answer}");
+    assert!(message.contains("needs a user's approval"), "{answer}");
 }
 
 #[tokio::test]

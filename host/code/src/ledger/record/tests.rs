@@ -1,11 +1,9 @@
-use cofferdam_files::Budget;
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{Functions, Outcome, Output, ToolError, ToolFailure};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::run::CHANGED_BYTES_MAX;
 
 fn key() -> LedgerKey {
     LedgerKey {
@@ -20,10 +18,6 @@ fn tools() -> BTreeMap<String, String> {
     [("a", "1"), ("b", "2")].map(|(name, digest)| (name.to_owned(), digest.to_owned())).into()
 }
 
-fn files() -> Transaction {
-    Transaction::new(Budget::new(CHANGED_BYTES_MAX))
-}
-
 fn call(arguments: Value, outcome: Outcome, label: Option<Label>) -> CompletedCall {
     let tool = ToolName::new("a").unwrap();
     let mut completion = Completion::ended(outcome, &CallContext::default());
@@ -36,10 +30,10 @@ fn call(arguments: Value, outcome: Outcome, label: Option<Label>) -> CompletedCa
 fn ledger(calls: impl IntoIterator<Item = CompletedCall>) -> Ledger {
     let mut values = SessionValues::default();
     values.store("k", json!([1.5, "x"])).unwrap();
-    values.add_label(Some(Label::untrusted()));
+    values.add_label(Some(&Label::untrusted()));
     values.keep(json!({"whole": true}));
     let calls = (1..).zip(calls).collect();
-    Ledger { seed: u64::MAX, now: 1, values, calls, files: files() }
+    Ledger { calls, ..Ledger::new((u64::MAX, 1), values, None) }
 }
 
 fn pending() -> PendingCall {
@@ -52,7 +46,7 @@ async fn written(ledger: &Ledger) -> Result<Vec<u8>, UnkeepableLedger> {
 }
 
 async fn read_back(json: &[u8]) -> Result<(Ledger, PendingCall), UnusableLedger> {
-    read(json, &key(), &tools(), files(), &[]).await
+    read(json, &key(), &tools(), &[]).await
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -133,7 +127,7 @@ async fn every_truncation_is_refused() {
 async fn a_ledger_belongs_to_its_session_program_interpreter_and_tools() {
     let json = written(&ledger([])).await.unwrap();
     let refused = async |key: &LedgerKey, tools: &BTreeMap<String, String>| {
-        read(&json, key, tools, files(), &[]).await.err().map(|error| error.to_string())
+        read(&json, key, tools, &[]).await.err().map(|error| error.to_string())
     };
     assert_eq!(refused(&key(), &tools()).await, None);
     let owner = Owner { session: "t".to_owned(), ..key().owner };

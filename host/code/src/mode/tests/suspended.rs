@@ -144,7 +144,7 @@ async fn another_process_continues_the_program_and_repeats_no_call() {
     let (folder, seal) = (tempfile::tempdir().unwrap(), seal());
     let first = Process::new(directory(folder.path()), "Writes.", &seal);
     let (outcome, kept) = first.run(None).await;
-    assert_eq!(message(&outcome), "the program waits for the approval of a call of 'write'");
+    assert_eq!(message(&outcome), "the program waits for the approval of a call to 'write'");
     let kept = kept.unwrap();
     assert_eq!((kept.call_id.as_str(), kept.tool.as_str()), ("c.2", "write"));
     assert_eq!(Value::Object(kept.arguments.clone()), json!({"name": "b"}));
@@ -169,7 +169,7 @@ async fn a_refused_call_fails_in_the_program() {
     let process = Process::new(directory(folder.path()), "Writes.", &seal);
     let kept = process.run(None).await.1.unwrap();
     let (outcome, _) = process.run(decided(&kept, false)).await;
-    assert_eq!(message(&outcome), "the user did not approve the call of 'write': not now");
+    assert_eq!(message(&outcome), "the user did not approve the call to 'write': not now");
     assert_eq!((process.calls(), process.guarded.has("a").await), (1, false));
 }
 
@@ -207,7 +207,10 @@ async fn a_program_whose_state_cannot_be_kept_goes_on_without_the_call() {
     let process = Process::new(directory(folder.path()), "Writes.", &seal());
     let (outcome, kept) = process.run_with(None, 100).await;
     assert_eq!(kept, None);
-    assert!(message(&outcome).contains("take the room"), "{outcome:?}");
+    assert!(
+        message(&outcome).contains("other waiting programs already use the available space"),
+        "{outcome:?}"
+    );
 }
 
 /// An interpreter that makes no call, as if the program were another one.
