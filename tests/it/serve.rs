@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::wire::{Http, LEGACY, MODERN, Pipe, call, command, head_of, request, resident_bytes};
+use crate::wire::{
+    Http, LEGACY, MODERN, Pipe, Signal, call, command, head_of, request, resident_bytes,
+    send_signal,
+};
 
 /// Opens a connection with the `initialize` handshake.
 fn initialized(pipe: &mut Pipe) -> Value {
@@ -426,12 +429,6 @@ fn the_end_of_input_ends_an_open_subscription() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// Sends SIGTERM to a process.
-fn terminate(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-}
-
 /// Returns a call of `count` that takes a little more than a second.
 fn slow_call() -> Value {
     call("slow", "count", &json!({ "steps": 4, "pause_ms": 300 }))
@@ -443,7 +440,7 @@ fn sigterm_lets_calls_end_and_refuses_new_ones() {
     pipe.modern("server/discover", json!({}));
     pipe.send(slow_call().to_string().as_bytes());
     std::thread::sleep(Duration::from_millis(200));
-    terminate(pipe.pid());
+    send_signal(pipe.pid(), Signal::TERM);
     std::thread::sleep(Duration::from_millis(200));
     let refused = pipe.ask(&call("new", "echo", &json!({ "message": "hi" })));
     assert!(refused["error"]["message"].as_str().unwrap().contains("stopping"), "{refused}");
@@ -465,7 +462,7 @@ fn sigterm_lets_a_task_end() {
         json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let task = pipe.ask(&slow);
     assert_eq!(task["result"]["status"], "working", "{task}");
-    terminate(pipe.pid());
+    send_signal(pipe.pid(), Signal::TERM);
     let ended = pipe.has_said("call ended");
     assert!(ended.contains("tool=\"slow_compute\"") && ended.contains("end=\"ok\""), "{ended}");
     let (code, _, took) = pipe.end();
@@ -498,7 +495,7 @@ fn sigterm_over_http_refuses_with_503_and_answers_what_runs() {
     std::thread::scope(|scope| {
         let answer = scope.spawn(|| http.ask(&slow_call()));
         std::thread::sleep(Duration::from_millis(300));
-        terminate(http.pid());
+        send_signal(http.pid(), Signal::TERM);
         std::thread::sleep(Duration::from_millis(200));
         let refused = http.ask(&echo);
         assert_eq!(refused.status, 503, "{refused:?}");

@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
+pub(crate) use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 
 /// Maximum time for an answer on a busy machine. A longer wait means a hang.
@@ -60,6 +62,12 @@ pub(crate) fn request(id: &str, method: &str, mut params: Value) -> Value {
 /// Returns a modern call of a tool.
 pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
+}
+
+/// Sends a signal to a process.
+pub(crate) fn send_signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 /// Returns the current resident memory of a process in bytes, not its peak.

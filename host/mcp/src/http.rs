@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -266,7 +266,7 @@ fn session_refusal(refused: SessionRefusal) -> Response<Body> {
 
 impl HttpService {
     async fn answer(
-        &self,
+        self: &Arc<Self>,
         permit: &Arc<ConnectionPermit>,
         request: Request<Incoming>,
     ) -> Response<Body> {
@@ -286,7 +286,7 @@ impl HttpService {
     }
 
     async fn route(
-        &self,
+        self: &Arc<Self>,
         permit: &Arc<ConnectionPermit>,
         request: Request<Incoming>,
         is_allowed_origin: bool,
@@ -348,17 +348,16 @@ impl HttpService {
             Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         };
-        let response = if batch::is_batch(&parts, &body) {
-            self.batch(parts, &body, &name).await
+        let response = if session.is_none() && may_open_session(&parts.headers) {
+            // Not dropped when the client hangs up: a session must have an owner and be counted.
+            let service = Arc::clone(self);
+            let opening = tokio::spawn(async move { service.open(parts, body, &name).await });
+            opening.await.unwrap_or_else(|_| {
+                refusal(StatusCode::INTERNAL_SERVER_ERROR, "the request could not be answered")
+            })
         } else {
-            self.mcp.handle(Request::from_parts(parts, Full::new(body))).await
+            self.handle(parts, body, &name).await
         };
-        if session.is_none()
-            && let Some(session) = session_id(response.headers())
-            && let Err(refused) = self.sessions.open(session, &name).await
-        {
-            return session_refusal(refused);
-        }
         // The request is in flight until its response has been sent.
         response.map(|body| {
             body.map_frame(move |frame| {
@@ -367,6 +366,25 @@ impl HttpService {
             })
             .boxed()
         })
+    }
+
+    async fn handle(&self, parts: Parts, body: Bytes, principal: &str) -> Response<Body> {
+        if batch::is_batch(&parts, &body) {
+            self.batch(parts, &body, principal).await
+        } else {
+            self.mcp.handle(Request::from_parts(parts, Full::new(body))).await
+        }
+    }
+
+    /// Handles a request, and makes the principal the owner of the session that it opens.
+    async fn open(&self, parts: Parts, body: Bytes, principal: &str) -> Response<Body> {
+        let response = self.handle(parts, body, principal).await;
+        if let Some(session) = session_id(response.headers())
+            && let Err(refused) = self.sessions.open(session, principal).await
+        {
+            return session_refusal(refused);
+        }
+        response
     }
 
     /// Answers a browser that asks whether a page of an allowed origin may send a request.
@@ -382,6 +400,12 @@ impl HttpService {
         origins::permit(&asked, &mut response);
         response
     }
+}
+
+/// Returns false if a request cannot be the one that opens a session: the SDK rejects it if this
+/// header contradicts its body.
+fn may_open_session(headers: &HeaderMap) -> bool {
+    headers.get("mcp-method").is_none_or(|method| method == "initialize")
 }
 
 fn denied_response(denied: &DeniedRequest) -> Response<Body> {

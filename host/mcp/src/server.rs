@@ -73,6 +73,7 @@ pub use self::receipt::Receipts;
 pub use self::resources::{ListedResource, ResourceOffer, ResourceSource};
 use self::result_store::ResultStore;
 use self::rounds::Seal;
+use self::shared_tasks::TakeOverLocks;
 pub use self::shared_tasks::{SharedTasks, TakenTask};
 use self::tasks::Tasks;
 use crate::http::SharedSessions;
@@ -152,8 +153,7 @@ pub(crate) struct ServerShared {
     tasks: Tasks,
     shared_tasks: OnceLock<Arc<dyn SharedTasks>>,
     pub(crate) shared_sessions: OnceLock<Arc<dyn SharedSessions>>,
-    /// Locked while a task is taken over.
-    taking_over: tokio::sync::Mutex<()>,
+    taking_over: TakeOverLocks,
     /// Prompts of calls whose client has to come back.
     detached: Arc<DetachedPrompts>,
     calls: AtomicU64,
@@ -207,7 +207,7 @@ impl Server {
             tasks: Tasks::default(),
             shared_tasks: OnceLock::new(),
             shared_sessions: OnceLock::new(),
-            taking_over: tokio::sync::Mutex::default(),
+            taking_over: TakeOverLocks::default(),
             detached: Arc::default(),
             calls: AtomicU64::new(0),
             started: Instant::now(),

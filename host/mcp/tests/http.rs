@@ -55,7 +55,7 @@ impl ToolSource for Named {
 
     async fn invoke(&self, _: ToolCall<'_>, context: &CallContext) -> Completion {
         let who = json!({"who": self.0, "session": context.session});
-        Completion { outcome: Outcome::Ok(Output::Value(who)), record: CallRecord::default() }
+        Completion::new(Outcome::Ok(Output::Value(who)), CallRecord::default())
     }
 }
 

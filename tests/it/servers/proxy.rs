@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Scene, far};
 use crate::script;
-use crate::wire::{ANSWER_MAX, LEGACY, Pipe, call, request};
+use crate::wire::{ANSWER_MAX, LEGACY, Pipe, Signal, call, request, send_signal};
 
 /// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
@@ -97,7 +96,7 @@ fn a_server_that_dies_is_started_again() {
         call("counting", "count", &json!({"steps": 8, "pause_ms": 100})).to_string().as_bytes(),
     );
     std::thread::sleep(Duration::from_millis(300));
-    assert!(Command::new("kill").args(["-9", &first.to_string()]).status().unwrap().success());
+    send_signal(first, Signal::KILL);
     let (_, counted) = pipe.until(&json!("counting"));
     assert_eq!(counted["result"]["content"][0]["text"], "counted to 8", "{counted}");
     echoes(&mut pipe);
@@ -129,7 +128,7 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     });
     echoes(&mut pipe);
     pipe.has_said("the server `late` cannot be reached: the server does not start");
-    pipe.has_said("the server `late` is there: 4 tools");
+    pipe.has_said("connected to the server `late`: 4 tools");
     // A server that is removed from the configuration is no longer offered, and its process ends.
     let [child] = <[u32; 1]>::try_from(children(pipe.pid())).unwrap();
     std::fs::write(scene.config(), format!("[plugins.text]\ncomponent = {:?}\n", guest("text")))

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest,
     ListToolsRequest, MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId,
@@ -404,6 +406,55 @@ fn classified(error: ServiceError, connection: u64) -> RequestError {
     }
 }
 
+// The futures are boxed in functions of their own because the compiler takes seconds to check them
+// for `Send` under the lifetime bounds of `async_trait`.
+impl ServerConnection {
+    /// Sends a request, again after each time that the server asked for other credentials.
+    fn send<'a>(
+        &'a self,
+        method: &'static str,
+        parameters: Map<String, Value>,
+        call: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Value, RequestError>> {
+        let sending = async move {
+            let Some(live) = self.live() else { return Err(RequestError::Lost { connection: 0 }) };
+            let authorizer = self.http.as_ref().and_then(|http| http.authorizer.as_ref());
+            for _ in 0..AUTHORIZATIONS_MAX {
+                let error = match self.once(&live, method, parameters.clone(), call).await {
+                    Ok(result) => return Ok(result),
+                    Err(RequestFailure::Service(error)) => error,
+                    Err(RequestFailure::Flooded) => return Err(RequestError::Flooded),
+                };
+                let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);
+                let (Some(challenge), Some(authorizer)) = (challenge, authorizer) else {
+                    return Err(classified(error, live.number));
+                };
+                // The request has not been executed: servers check credentials first.
+                let authorized = authorizer.authorize(challenge).await;
+                authorized.map_err(|error| RequestError::Other(error.to_string()))?;
+            }
+            Err(RequestError::Other("the server rejects every authorization".to_owned()))
+        };
+        sending.boxed()
+    }
+
+    /// Connects again unless another request has done so.
+    fn reopen(&self, lost: u64) -> BoxFuture<'_, Result<(), ReconnectFailed>> {
+        let opening = async move {
+            let _opening = self.opening.lock().await;
+            let number = self.live().map_or(0, |live| live.number);
+            if number > lost {
+                return Ok(());
+            }
+            let connected = self.connect(number.saturating_add(1)).await;
+            connected.map_err(|error| ReconnectFailed(error.to_string()))?;
+            self.changed.notify_one();
+            Ok(())
+        };
+        opening.boxed()
+    }
+}
+
 #[async_trait]
 impl Remote for ServerConnection {
     async fn request(
@@ -412,34 +463,10 @@ impl Remote for ServerConnection {
         parameters: Map<String, Value>,
         call: &CallContext,
     ) -> Result<Value, RequestError> {
-        let Some(live) = self.live() else { return Err(RequestError::Lost { connection: 0 }) };
-        let authorizer = self.http.as_ref().and_then(|http| http.authorizer.as_ref());
-        for _ in 0..AUTHORIZATIONS_MAX {
-            let error = match self.once(&live, method, parameters.clone(), call).await {
-                Ok(result) => return Ok(result),
-                Err(RequestFailure::Service(error)) => error,
-                Err(RequestFailure::Flooded) => return Err(RequestError::Flooded),
-            };
-            let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);
-            let (Some(challenge), Some(authorizer)) = (challenge, authorizer) else {
-                return Err(classified(error, live.number));
-            };
-            // The request has not been executed: servers check credentials first.
-            let authorized = authorizer.authorize(challenge).await;
-            authorized.map_err(|error| RequestError::Other(error.to_string()))?;
-        }
-        Err(RequestError::Other("the server rejects every authorization".to_owned()))
+        self.send(method, parameters, call).await
     }
 
     async fn reconnect(&self, lost: u64) -> Result<(), ReconnectFailed> {
-        let _opening = self.opening.lock().await;
-        let number = self.live().map_or(0, |live| live.number);
-        if number > lost {
-            return Ok(());
-        }
-        let connected = self.connect(number.saturating_add(1)).await;
-        connected.map_err(|error| ReconnectFailed(error.to_string()))?;
-        self.changed.notify_one();
-        Ok(())
+        self.reopen(lost).await
     }
 }

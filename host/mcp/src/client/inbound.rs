@@ -68,7 +68,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Inbound<T> {
                         Verdict::Closed => {
                             tracing::warn!(
                                 server = self.server,
-                                "a server sends too many requests and is left"
+                                "a server sends too many requests; its connection is closed"
                             );
                             return None;
                         }

@@ -422,6 +422,6 @@ impl ToolSource for RemoteServer {
         if let Some(redactor) = redactor {
             redactor.record(&mut record);
         }
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }

@@ -61,6 +61,17 @@ pub enum ServerEndpoint {
 }
 
 impl ServerEndpoint {
+    /// Returns whether a connection to either sends the same secrets: the environment of a command,
+    /// or headers.
+    #[must_use]
+    pub fn has_same_secrets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Command(this), Self::Command(other)) => this.env == other.env,
+            (Self::Http(this), Self::Http(other)) => this.headers == other.headers,
+            _ => false,
+        }
+    }
+
     /// Returns the transport, as the conventions of OpenTelemetry name it.
     pub(crate) fn transport(&self) -> &'static str {
         match self {

@@ -2,14 +2,14 @@
 //! token on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::RwLock;
+use tokio::sync::Mutex;
 use url::Url;
 
 use super::PATH;
@@ -18,8 +18,10 @@ use crate::web;
 
 /// Time after which keys are fetched again.
 const KEYS_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Minimum age of the keys before an unknown key id triggers another fetch.
+/// Minimum time between two attempts to fetch the keys, which unknown key ids and old keys cause.
 const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
+/// The same while no attempt has succeeded.
+const FIRST_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum size of an issuer's document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 /// Accepted signature algorithms. All are asymmetric, so this server stores no signing key.
@@ -92,11 +94,20 @@ pub(super) struct Tokens {
     oauth: OAuth,
     client: reqwest::Client,
     keys: RwLock<Option<Keys>>,
+    /// Time of the last attempt to fetch them. Locked during an attempt.
+    tried: Mutex<Option<Instant>>,
 }
 
+#[derive(Clone)]
 struct Keys {
     set: Arc<JwkSet>,
     since: Instant,
+}
+
+impl Keys {
+    fn has(&self, kid: Option<&str>) -> bool {
+        kid.is_none_or(|kid| self.set.find(kid).is_some())
+    }
 }
 
 #[derive(Deserialize)]
@@ -121,7 +132,7 @@ impl Tokens {
             }
         }
         let client = web::client().map_err(|error| error.to_string())?;
-        Ok(Self { oauth, client, keys: RwLock::new(None) })
+        Ok(Self { oauth, client, keys: RwLock::default(), tried: Mutex::default() })
     }
 
     pub(super) async fn check(&self, token: &str) -> TokenVerdict {
@@ -160,30 +171,34 @@ impl Tokens {
     }
 
     /// Returns the issuer's keys. Fetches them again when they are old, or when `kid` is not among
-    /// them.
+    /// them. Only requests that have no key to continue with wait for that.
     async fn keys(&self, kid: Option<&str>) -> Option<Arc<JwkSet>> {
-        let fits = |keys: &Keys| {
-            let age = keys.since.elapsed();
-            let has_key = kid.is_none_or(|kid| keys.set.find(kid).is_some());
-            age < KEYS_AGE_MAX && (has_key || age < KEYS_AGE_MIN)
-        };
-        if let Some(keys) = self.keys.read().await.as_ref().filter(|keys| fits(keys)) {
-            return Some(Arc::clone(&keys.set));
+        let known = self.known();
+        let has_key = known.as_ref().is_some_and(|keys| keys.has(kid));
+        if has_key && known.as_ref().is_some_and(|keys| keys.since.elapsed() < KEYS_AGE_MAX) {
+            return known.map(|keys| keys.set);
         }
-        let mut keys = self.keys.write().await;
-        // Another request may have fetched them in the meantime.
-        if let Some(keys) = keys.as_ref().filter(|keys| fits(keys)) {
-            return Some(Arc::clone(&keys.set));
-        }
-        match self.fetch().await {
-            Some(set) => {
-                let set = Arc::new(set);
-                *keys = Some(Keys { set: Arc::clone(&set), since: Instant::now() });
-                Some(set)
-            }
+        let mut tried = match self.tried.try_lock() {
+            Ok(tried) => tried,
             // Outdated keys are better than locking every client out.
-            None => keys.as_ref().map(|keys| Arc::clone(&keys.set)),
+            Err(_) if has_key => return known.map(|keys| keys.set),
+            Err(_) => self.tried.lock().await,
+        };
+        let pause = if known.is_some() { KEYS_AGE_MIN } else { FIRST_KEYS_PAUSE };
+        if tried.is_none_or(|tried| tried.elapsed() >= pause) {
+            let fetched = self.fetch().await;
+            let now = Instant::now();
+            *tried = Some(now);
+            if let Some(set) = fetched {
+                let keys = Keys { set: Arc::new(set), since: now };
+                *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+            }
         }
+        self.known().map(|keys| keys.set)
+    }
+
+    fn known(&self) -> Option<Keys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn fetch(&self) -> Option<JwkSet> {

@@ -86,6 +86,6 @@ impl<A: Agent + 'static> ToolSource for AgentTool<A> {
         record.call_id.clone_from(&context.call_id);
         record.tool = Some(call.tool.name.clone());
         record.set_outcome(&outcome);
-        Completion { outcome, record }
+        Completion::new(outcome, record)
     }
 }

@@ -533,8 +533,8 @@ async fn approve(
     let reason = answers.first().and_then(Question::denial_reason);
     let reason = reason.filter(|_| elicitation.is_approval_of_operator());
     Err(match reason {
-        Some(reason) => format!("A person declined the call of '{tool}': {reason}"),
-        None => format!("A person declined the call of '{tool}'."),
+        Some(reason) => format!("The user declined the call to '{tool}': {reason}"),
+        None => format!("The user declined the call to '{tool}'."),
     })
 }
 

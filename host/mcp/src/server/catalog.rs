@@ -294,20 +294,24 @@ impl Catalog {
     pub(super) fn loading_wait(&self, principal: &Principal) -> Option<Duration> {
         self.loading
             .iter()
-            .filter(|(source, _)| principal.may_use(source))
+            .filter(|(source, _)| principal.may_call_some(source))
             .map(|(_, wait)| *wait)
             .max()
     }
 
     /// Returns the sources of `principal` that are still loading.
     pub(super) fn loading(&self, principal: &Principal) -> Vec<&str> {
-        self.loading.keys().map(String::as_str).filter(|source| principal.may_use(source)).collect()
+        self.loading
+            .keys()
+            .map(String::as_str)
+            .filter(|source| principal.may_call_some(source))
+            .collect()
     }
 
     /// Returns the sources of `principal` that are unavailable or still loading.
     pub(super) fn missing(&self, principal: &Principal) -> Vec<&str> {
         let all = self.loading.keys().chain(&self.unavailable).map(String::as_str);
-        all.filter(|source| principal.may_use(source)).collect()
+        all.filter(|source| principal.may_call_some(source)).collect()
     }
 
     /// Returns the tool that renders a prompt or a resource.

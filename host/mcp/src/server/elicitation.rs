@@ -415,7 +415,7 @@ where
 fn with_problem(question: &Question, problem: &str) -> Question {
     let mut question = question.clone();
     if let Some(Value::String(message)) = question.parameters.get_mut("message") {
-        message.push_str(&format!("\n\nThe last answer was not taken: {problem}."));
+        message.push_str(&format!("\n\nThe last answer was not accepted: {problem}."));
     }
     question
 }
@@ -449,7 +449,7 @@ fn input_request(question: &Question) -> Result<InputRequest, AskError> {
     };
     let request = json!({"method": method, "params": question.parameters});
     serde_json::from_value(request).map_err(|_| {
-        AskError::Failed(format!("the question is not what MCP takes as parameters of `{method}`"))
+        AskError::Failed(format!("the parameters of the question are not valid for `{method}`"))
     })
 }
 
@@ -548,7 +548,7 @@ mod tests {
         let asked = asked.into_inner().unwrap();
         assert_eq!(asked.len(), 3);
         assert!(
-            asked[0] == "Allow?" && asked[2].ends_with("not taken: `allow` is missing."),
+            asked[0] == "Allow?" && asked[2].ends_with("not accepted: `allow` is missing."),
             "{asked:?}"
         );
         let second = repeated(form(), |_, repeat| async move {

@@ -1,24 +1,29 @@
 //! Grants that the user can give while a server runs, when the source of a tool asks for more than
 //! it was granted.
 
-use async_trait::async_trait;
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::elicitation::{Elicitation, HOST_PREFIX};
 
 /// Knows the grants that sources are missing, and applies the user's decisions.
-#[async_trait]
 pub trait Grantor: Send + Sync {
     /// Returns the permissions that a source asks for and was not granted, limited to those that
-    /// need no further input. Returns nothing once the user has declined.
+    /// need no further input and that the user has not declined.
     fn missing(&self, source: &str) -> Vec<MissingGrant>;
 
-    /// Applies the user's decision. A grant takes effect before this returns.
+    /// Applies the user's decision about the permissions that the user was shown. A grant takes
+    /// effect before this returns.
     ///
     /// # Errors
     /// A message for the user if nothing was granted.
-    async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String>;
+    fn decide<'a>(
+        &'a self,
+        source: &'a str,
+        shown: &'a [MissingGrant],
+        decision: GrantDecision,
+    ) -> BoxFuture<'a, Result<(), String>>;
 
     /// Returns all permissions that a source asks for and was not granted, whatever they need.
     fn not_granted(&self, source: &str) -> Vec<MissingGrant>;
@@ -90,7 +95,7 @@ pub(super) async fn ask(
         Err(_) => return Ok(false),
     };
     let decision = decision(answers.first());
-    grantor.decide(source, decision).await?;
+    grantor.decide(source, &missing, decision).await?;
     Ok(decision != GrantDecision::No)
 }
 

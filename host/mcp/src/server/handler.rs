@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cofferdam_tool::ask::LogLevel;
 use cofferdam_tool::{CallContext, Outcome, Output};
@@ -21,13 +21,14 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
+use tokio_util::sync::DropGuard;
 
 use super::caller::{Caller, is_modern, principal};
 use super::calls::{self, ElicitationMode, RequestOutcome, ToolRequest};
 use super::catalog::{Catalog, CatalogEntry};
 use super::lines::CloseSignals;
 use super::methods::{is_known, is_legacy};
-use super::notify::{tell_connection, tell_subscription};
+use super::notify::{notify_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::Forwarder;
@@ -57,12 +58,18 @@ pub(super) struct ConnectionSettings {
     log_level: Mutex<LogLevel>,
     pub(super) subscriptions: Mutex<BTreeSet<String>>,
     closing: CloseSignals,
+    /// Ends the task that notifies the client, with the connection.
+    pub(super) notifying: OnceLock<DropGuard>,
 }
 
 impl Handler {
     pub(crate) fn new(shared: Arc<ServerShared>, closing: CloseSignals) -> Self {
-        let (log_level, subscriptions) = (Mutex::new(LogLevel::Info), Mutex::default());
-        let connection = ConnectionSettings { log_level, subscriptions, closing };
+        let connection = ConnectionSettings {
+            log_level: Mutex::new(LogLevel::Info),
+            subscriptions: Mutex::default(),
+            closing,
+            notifying: OnceLock::new(),
+        };
         Self { shared, connection: Arc::new(connection) }
     }
 
@@ -594,11 +601,7 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        tokio::spawn(tell_connection(
-            self.shared.changes(),
-            Arc::clone(&self.connection),
-            context.peer,
-        ));
+        notify_connection(self.shared.changes(), &self.connection, context.peer);
     }
 
     fn accepted_subscription_filter(

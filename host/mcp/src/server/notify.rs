@@ -1,6 +1,6 @@
 //! Notifications to clients about changed lists, for both generations of the protocol.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -12,12 +12,26 @@ use super::changes::{Changes, ListChanges};
 use super::handler::ConnectionSettings;
 
 /// Notifies a client of a session-based revision until it disconnects.
-pub(super) async fn tell_connection(
+pub(super) fn notify_connection(
+    changes: Changes,
+    connection: &Arc<ConnectionSettings>,
+    peer: Peer<RoleServer>,
+) {
+    let ended = CancellationToken::new();
+    // The client may repeat the message that it is ready.
+    if connection.notifying.set(ended.clone().drop_guard()).is_ok() {
+        let telling = tell_connection(changes, Arc::downgrade(connection), peer);
+        tokio::spawn(ended.run_until_cancelled_owned(telling));
+    }
+}
+
+async fn tell_connection(
     mut changes: Changes,
-    connection: Arc<ConnectionSettings>,
+    connection: Weak<ConnectionSettings>,
     peer: Peer<RoleServer>,
 ) {
     while let Some(change) = changes.next().await {
+        let Some(connection) = connection.upgrade() else { break };
         if tell(&peer, change, &connection).await.is_err() {
             break;
         }

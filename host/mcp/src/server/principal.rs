@@ -75,10 +75,16 @@ impl Principal {
         }
     }
 
+    /// Returns true if the principal may list and call some tools of a source, if it has them.
+    #[must_use]
+    pub(crate) fn may_call_some(&self, source: &str) -> bool {
+        self.sources.as_ref().is_none_or(|sources| sources.contains(source))
+    }
+
     /// Returns true if the principal may list and call a tool of a source.
     #[must_use]
     pub fn may_call(&self, source: &str, tool: &str) -> bool {
-        self.sources.as_ref().is_none_or(|sources| sources.contains(source))
+        self.may_call_some(source)
             && self
                 .tools
                 .as_ref()
@@ -106,10 +112,11 @@ mod tests {
     fn a_limit_to_tools_gives_no_files() {
         let limited = Principal::new("a", None).limited_to(Some(vec![pattern("csv_*")]));
         assert!(limited.may_call("csv", "csv_filter") && !limited.may_call("text", "word_count"));
-        assert!(!limited.may_use("notes"));
+        assert!(!limited.may_use("notes") && limited.may_call_some("csv"));
         let sources = Some(BTreeSet::from(["notes".to_owned()]));
         let both = Principal::new("a", sources).limited_to(Some(vec![pattern("csv_*")]));
         assert!(both.may_use("notes") && !both.may_call("csv", "csv_filter"));
+        assert!(!both.may_call_some("csv"));
         let none = Principal::new("a", None).limited_to(Some(Vec::new()));
         assert!(!none.may_call("csv", "csv_filter") && !none.may_use("csv"));
     }

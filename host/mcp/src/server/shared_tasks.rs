@@ -3,6 +3,7 @@
 //! The server that is asked takes the task over. It then has the task as if it had started it:
 //! questions, progress and cancellation work as they do for its own.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use futures_util::future::BoxFuture;
 use rmcp::model::TaskPayload;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::ServerShared;
@@ -26,14 +28,16 @@ use super::report::Reports;
 const ID_BYTES_MAX: usize = 64;
 /// Time to wait for the worker of a task that was taken over, which repeats its open questions.
 const WORKER_WAIT_MAX: Duration = Duration::from_secs(3);
+/// Number of locks, at most 32.
+const LOCKS: usize = 32;
 /// Interval in which a server looks whether such a task has ended.
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Store of the tasks that servers share.
 #[async_trait]
 pub trait SharedTasks: Send + Sync {
-    /// Takes over the task that a server has started for this caller. Returns `None` if there is
-    /// none.
+    /// Takes over the task that a server has started for this caller. Returns `None` if no server
+    /// has.
     ///
     /// # Errors
     /// A message for the client if the store does not answer.
@@ -46,6 +50,23 @@ pub struct TakenTask {
     pub tool: ToolName,
     /// Waits for the end of the call. The context receives its questions and reports.
     pub run: Box<dyn FnOnce(CallContext) -> BoxFuture<'static, Completion> + Send>,
+}
+
+/// Locks that are taken while a task is taken over. Each is for some tasks, so that a store or
+/// worker that is slow with one delays few others.
+#[derive(Default)]
+pub(super) struct TakeOverLocks {
+    locks: [Mutex<()>; LOCKS],
+    hasher: RandomState,
+}
+
+impl TakeOverLocks {
+    async fn lock(&self, principal: &Principal, id: &str) -> MutexGuard<'_, ()> {
+        let hash = self.hasher.hash_one((principal.name(), id));
+        let [first, ..] = &self.locks;
+        let index = usize::try_from(hash % LOCKS as u64).unwrap_or_default();
+        self.locks.get(index).unwrap_or(first).lock().await
+    }
 }
 
 impl ServerShared {
@@ -72,13 +93,18 @@ impl ServerShared {
             return Ok(());
         }
         // Of two requests at the same time, the second one finds the task.
-        let _taking = self.taking_over.lock().await;
+        let taking = self.taking_over.lock(principal, id).await;
         if self.tasks.has(principal, id) {
             return Ok(());
+        }
+        if !self.tasks.tracks_more() {
+            let message = "this server has too many tasks; ask again when some have ended";
+            return Err(ErrorData::internal_error(message, None));
         }
         let taken = tasks.take_over(principal.name(), id).await;
         if let Some(taken) = taken.map_err(|error| ErrorData::internal_error(error, None))? {
             let handover = self.continue_task(caller, id, taken)?;
+            drop(taking);
             // A call that has ended, or a worker that is lost, has no open questions.
             let ended = async {
                 while !self.has_ended(principal, id) {

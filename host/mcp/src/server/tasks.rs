@@ -32,11 +32,16 @@ struct OwnedTask {
 impl Tasks {
     /// Returns true if another call may become a task.
     pub(super) fn has_room(&self) -> bool {
+        self.tracks_more() && self.tasks.running_task_count() < RUNNING_MAX
+    }
+
+    /// Returns true if another task can be tracked, such as one that another server has started.
+    pub(super) fn tracks_more(&self) -> bool {
         let mut owned = self.owned();
         if owned.len() >= TRACKED_MAX {
             owned.retain(|_, task| self.tasks.get_task(&task.local_id).is_ok());
         }
-        owned.len() < TRACKED_MAX && self.tasks.running_task_count() < RUNNING_MAX
+        owned.len() < TRACKED_MAX
     }
 
     /// Starts a task. One that another server has started keeps its `id`.
@@ -97,5 +102,24 @@ impl Tasks {
 
     fn owned(&self) -> MutexGuard<'_, HashMap<String, OwnedTask>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn tasks_that_other_servers_have_started_count_against_the_limit() {
+        let (tasks, principal) = (Tasks::default(), Principal::local());
+        for number in 0..TRACKED_MAX {
+            assert!(tasks.tracks_more());
+            let pending = |_| -> TaskFuture { Box::pin(std::future::pending()) };
+            tasks.spawn(&principal, Some(number.to_string()), TaskOptions::default(), pending);
+        }
+        assert!(!tasks.tracks_more());
+
+        tasks.forget("0");
+        assert!(tasks.tracks_more());
     }
 }
