@@ -66,7 +66,7 @@ impl ToolSource for Prices {
     }
 
     async fn invoke(&self, call: ToolCall<'_>, _context: &CallContext) -> Completion {
-        Completion { outcome: self.price(call.arguments.value()), record: CallRecord::default() }
+        Completion::new(self.price(call.arguments.value()), CallRecord::default())
     }
 }
 

@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 use cofferdam_tests::{binary, guest, root, shared_cache};
 use serde_json::{Value, json};
 
+use crate::wire::{Signal, send_signal};
+
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -364,9 +366,8 @@ fn ctrl_c_stops_a_call() {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_secs(2));
-    let pid = child.id().to_string();
     let started = Instant::now();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send_signal(child.id(), Signal::INT);
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
     assert_eq!(ran.stdout, "");

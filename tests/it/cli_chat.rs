@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
 
+use crate::wire::{Signal, send_signal};
+
 /// Maximum time to wait for an event. No test needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -111,11 +113,6 @@ fn calls(tool: &str, arguments: Value) -> Value {
 
 fn deletes() -> Value {
     calls("file_access_delete_file", json!({"file_name": "a.md"}))
-}
-
-fn interrupt(child: &Child) {
-    let id = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
 }
 
 #[test]
@@ -543,7 +540,7 @@ fn ctrl_c_stops_the_model_and_the_tools() {
         let child = scene.start(&[&["Go.", "--json"], &args[..]].concat());
         let started = Instant::now();
         std::thread::sleep(Duration::from_millis(2500));
-        interrupt(&child);
+        send_signal(child.id(), Signal::INT);
         let ran = ran(child.wait_with_output().unwrap());
         assert!(started.elapsed() < PATIENCE, "{slow}");
         assert_eq!(ran.code, Some(130), "{slow} {}", ran.stderr);

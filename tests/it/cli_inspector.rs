@@ -452,7 +452,7 @@ fn approvals_are_answered_by_whoever_is_first() {
     assert!(pages.answer(&pages.waiting(), deny).starts_with("200 "));
     let back = asked("2", "word_count", text.clone(), Some((&question, allows.clone())));
     let denied = pipe.ask(&back).to_string();
-    assert!(denied.contains("declined the call of 'word_count': not this one"), "{denied}");
+    assert!(denied.contains("declined the call to 'word_count': not this one"), "{denied}");
     let question = pipe.ask(&asked("3", "word_count", text.clone(), None));
     let prompt = pages.waiting();
     let done = pipe.ask(&asked("4", "word_count", text, Some((&question, allows))));

@@ -156,7 +156,7 @@ fn a_directory_is_remembered_as_typed() {
 #[test]
 fn nothing_that_can_write_the_grants_is_mounted() {
     let folder = Folder::new("files", "[permissions]\nfiles.all = \"read-write\"\n");
-    let refusal = "grants.json, which decides what a plugin may do";
+    let refusal = "which decides what a plugin may do";
     std::fs::create_dir(folder.path("state")).unwrap();
     let call = ["call", "files", r#"{"script":"list /all"}"#, "--plugin", "tool.wasm"];
     let shown =

@@ -94,7 +94,7 @@ async fn ask(host: &Host, arguments: &[(&str, &str)]) -> (String, CallRecord) {
         .into();
     let completion = host.call("http", &arguments.to_string()).await;
     let text = completion.outcome.shown().map(|shown| shown.text()).unwrap_or_default();
-    (text, completion.record)
+    (text, *completion.record)
 }
 
 async fn get(host: &Host, url: &str) -> (String, CallRecord) {

@@ -1,6 +1,7 @@
 //! Changes while a server runs: plugins, grants, and decisions of the user.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cofferdam_tests::guest;
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ fn a_changed_plugin_is_swapped_and_listening_clients_are_notified() {
     assert!(!listed.contains(&"word_count".to_owned()), "{listed:?}");
 
     folder.put(b"no component");
-    pipe.has_said("not reloaded, what was there before stays");
+    pipe.has_said("not reloaded; the previous version stays in use");
     assert_eq!(names(&pipe.modern("tools/list", json!({}))), listed);
 }
 
@@ -184,6 +185,51 @@ fn a_person_is_asked_once_for_what_a_plugin_lacks() {
         let again = pipe.ask(&asked("5", "word_count", text, None));
         assert_eq!(again["result"]["structuredContent"]["words"], 2, "{choice}: {again}");
     }
+}
+
+/// Decisions hold while the server runs, also when its configuration changes.
+#[test]
+fn decisions_about_permissions_outlive_a_reload() {
+    for choice in ["once", "no"] {
+        let folder = Folder::with("text");
+        manifest(folder.0.path());
+        let config = folder.0.path().join("c.toml");
+        let text = "[plugins.tool]\ncomponent = \"tool.wasm\"\n";
+        std::fs::write(&config, text).unwrap();
+        let mut pipe = Pipe::start(&[], &["--config", config.to_str().unwrap()]);
+        let arguments = json!({ "text": "a b" });
+        let question = pipe.ask(&asked("1", "word_count", arguments.clone(), None));
+        assert_eq!(question["result"]["resultType"], "input_required", "{question}");
+        let answer =
+            json!({ "cofferdam.grant": { "action": "accept", "content": { "grant": choice } } });
+        let answers = Some((&question, answer));
+        let done = pipe.ask(&asked("2", "word_count", arguments.clone(), answers));
+        assert_eq!(done["result"]["structuredContent"]["words"], 2, "{done}");
+        std::fs::write(&config, format!("{text}# changed\n")).unwrap();
+        pipe.has_said("reloaded: the configuration");
+        let again = pipe.ask(&asked("3", "word_count", arguments.clone(), None));
+        assert_eq!(again["result"]["structuredContent"]["words"], 2, "{choice}: {again}");
+        assert!(!std::fs::read_to_string(&config).unwrap().contains("clock"));
+    }
+}
+
+#[test]
+fn a_plugin_in_a_deleted_directory_is_reloaded_when_it_is_built_again() {
+    let folder = Folder::with("text");
+    let (out, plugin) = (folder.0.path().join("out"), folder.0.path().join("out/tool.wasm"));
+    std::fs::create_dir(&out).unwrap();
+    std::fs::copy(guest("text"), &plugin).unwrap();
+    let mut pipe = Pipe::start(&[], &["--plugin", plugin.to_str().unwrap()]);
+    pipe.call("word_count", json!({ "text": "a b" }));
+    std::thread::sleep(Duration::from_millis(500));
+    std::fs::remove_dir_all(&out).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    std::fs::create_dir(&out).unwrap();
+    std::fs::copy(guest("markdown"), &plugin).unwrap();
+    pipe.has_said("reloaded: tool");
+    // Watched again.
+    std::fs::copy(guest("text"), &plugin).unwrap();
+    pipe.has_said("reloaded: tool");
 }
 
 #[test]

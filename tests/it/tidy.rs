@@ -53,13 +53,16 @@ fn members() -> Vec<(String, String)> {
     members
 }
 
-/// Returns the dependencies of a manifest, except development dependencies.
+/// Returns the dependencies of a manifest that its crate can name: not those for development, and
+/// not those of a build script.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut is_dependency = false;
     let mut names = Vec::new();
     for line in manifest.lines() {
         if line.starts_with('[') {
-            is_dependency = line.ends_with("dependencies]") && !line.contains("dev-dependencies");
+            let is_other = ["dev-dependencies", "build-dependencies"];
+            is_dependency =
+                line.ends_with("dependencies]") && !is_other.iter().any(|name| line.contains(name));
         } else if is_dependency && let Some((key, _)) = line.split_once('=') {
             names.push(key.trim().split('.').next().unwrap());
         }
@@ -121,6 +124,65 @@ fn crate_roots_stay_small() {
             "{crate_root} exports {count} names; at most {names_max}"
         );
     }
+}
+
+/// Returns the number of parameters, without `self`, of the function that a string begins with.
+fn parameters(function: &str) -> usize {
+    let (mut depth, mut count, mut before) = (0_i32, 0, ' ');
+    // Begins after the generic parameters.
+    let mut parameter: Option<String> = None;
+    let mut is_method = false;
+    for character in function.chars() {
+        match character {
+            '(' if depth == 0 && parameter.is_none() => {
+                parameter = Some(String::new());
+                continue;
+            }
+            ')' if depth == 0 => break,
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            // Not the end of an arrow.
+            '>' if before != '-' && before != '=' => depth -= 1,
+            _ => {}
+        }
+        before = character;
+        let Some(parameter) = &mut parameter else { continue };
+        if character == ',' && depth == 0 {
+            is_method |= parameter.trim().ends_with("self");
+            count += 1;
+            parameter.clear();
+        } else {
+            parameter.push(character);
+        }
+    }
+    let last = parameter.unwrap_or_default();
+    is_method |= last.trim().ends_with("self");
+    count + usize::from(!last.trim().is_empty()) - usize::from(is_method)
+}
+
+#[test]
+fn public_functions_have_few_parameters() {
+    const PARAMETERS_MAX: usize = 4;
+    let example = "name<F: Fn(u8)>(&mut self, a: &[(u8, u8)], b: impl Fn(u8) -> u8) -> u8 {";
+    assert_eq!((parameters(example), parameters("name()"), parameters("name(a: F,\n)")), (2, 0, 1));
+    let (mut checked, mut long) = (0, Vec::new());
+    for (path, text) in sources() {
+        let is_public =
+            path.starts_with("host") && path.components().any(|it| it.as_os_str() == "src");
+        if !is_public {
+            continue;
+        }
+        let functions = ["pub fn ", "pub async fn ", "pub const fn "];
+        for function in functions.iter().flat_map(|start| text.split(start).skip(1)) {
+            checked += 1;
+            if parameters(function) > PARAMETERS_MAX {
+                let name: String = function.chars().take_while(|it| !"(<".contains(*it)).collect();
+                long.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(checked > 1000, "only {checked} functions found");
+    assert!(long.is_empty(), "more than {PARAMETERS_MAX} parameters:\n{}", long.join("\n"));
 }
 
 /// Each crate may depend only on the crates in its row.

@@ -1,10 +1,11 @@
 //! Questions to the operator at the terminal. Every question of this program is asked here.
 //!
 //! Without a terminal, or with `--no-input`, nothing is asked and every answer is empty, which
-//! denies.
+//! denies. Ctrl-C at a question that blocks ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::exit::Exit;
 use crate::progress;
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line, read_line_blocking};
 
@@ -106,7 +107,11 @@ fn ask(question: &str, kind: InputKind) -> String {
         return String::new();
     }
     let _screen = OnScreen::begin();
-    answer(read_line_blocking(question, kind))
+    match read_line_blocking(question, kind) {
+        // The signal has not ended this process, for example because a parent ignores it.
+        Input::Interrupted => std::process::exit(Exit::Interrupted as i32),
+        typed => answer(typed),
+    }
 }
 
 async fn ask_later(question: &str, kind: InputKind) -> String {

@@ -199,12 +199,12 @@ pub(crate) async fn approve(
     let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
     let cut = if shown.len() < arguments.len() { "\n…" } else { "" };
     print::note(&print::with_prefix(
-        &format!("`{tool}`{of_server} is to be called with"),
+        &format!("`{tool}`{of_server} would be called with"),
         &format!("{shown}{cut}"),
     ));
     if ask::confirm_async("Call it?").await {
         Ok(())
     } else {
-        Err(ConsentError(format!("the call of `{tool}` was not approved")))
+        Err(ConsentError(format!("the call to `{tool}` was not approved")))
     }
 }

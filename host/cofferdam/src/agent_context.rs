@@ -12,7 +12,7 @@ use crate::agent_file::DefinedAgent;
 use crate::compose::HostPlan;
 use crate::config::{ConfigError, ConfigFile};
 use crate::granting::{self, Values};
-use crate::policy_files::{PolicyFile, ServedFiles};
+use crate::policy_files::{self, PolicyFile, ServedFiles};
 use crate::stores::{self, Stores};
 use crate::{Error, Result, Selection, StoreLocation};
 
@@ -158,10 +158,10 @@ impl<'a> ContextSettings<'a> {
             return Ok(files);
         }
         let files = match self.files {
-            FilesOfHost::Served(files) => granting::policy_files(&files.policy_files),
+            FilesOfHost::Served(files) => policy_files::locate(&files.policy_files),
             FilesOfHost::Selected(selection, protected) => {
                 let plan = HostPlan::new(selection, Values::Leave, protected, None)?;
-                granting::policy_files(&plan.policy_files())
+                policy_files::locate(&plan.policy_files())
             }
         };
         Ok(self.policy_files.get_or_init(|| files))

@@ -91,8 +91,8 @@ impl CallError {
 
 /// Converts the completion of a call to a result.
 pub(crate) fn result(completion: Completion) -> Result<CallOutput, CallError> {
-    let record = Box::new(completion.record);
-    match completion.outcome {
+    let Completion { outcome, record } = completion;
+    match outcome {
         Outcome::Ok(output) => Ok(CallOutput { output, record }),
         Outcome::Failure(failure) => Err(CallError::Failure { failure: Box::new(failure), record }),
         Outcome::Error(error) => Err(CallError::Error { error: Box::new(error), record }),

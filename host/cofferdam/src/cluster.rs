@@ -12,12 +12,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use cofferdam_cluster::bus::BusState;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
-use cofferdam_cluster::{ClusterError, Dispatcher, DispatcherOptions, SourceVersion, Tenant};
+use cofferdam_cluster::{
+    Bus as _, ClusterError, Dispatcher, DispatcherOptions, SourceVersion, Tenant,
+};
 use cofferdam_mcp::{Server, SharedSessions, SharedTasks, TakenTask};
 use cofferdam_tool::ToolSource;
 use serde::Serialize;
@@ -25,13 +28,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) use self::rollout::Rollout;
 pub use self::worker::{LoadedWorker, WorkerConnection, WorkerSettings};
+use crate::monitoring::HealthReport;
 use crate::servers::ChangeSignal;
 use crate::{Error, Operator, Result, text};
 
-/// Interval in which a gateway looks for changes of the workers' tools.
+/// Interval in which a gateway looks for changes of the workers' tools that were not announced.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
-/// Number of times in succession that a source has to be missing before it is no longer offered.
-const MISSES_MAX: u32 = 3;
+/// Time for which a source is still offered when no worker has it.
+const MISSING_MAX: Duration = Duration::from_secs(15);
 
 /// A cluster, and the credentials for it.
 #[derive(Debug, Clone, Default)]
@@ -104,9 +108,21 @@ fn not_started(error: ClusterError) -> Error {
     }
 }
 
+/// Returns what keeps a gateway or a worker from its work, for its health page.
+fn problem_of(state: BusState) -> Option<&'static str> {
+    match state {
+        BusState::Connected => None,
+        BusState::SubscriptionRefused => {
+            Some("NATS refuses a subscription; check the permissions of the user")
+        }
+        _ => Some("not connected to NATS"),
+    }
+}
+
 /// Tools that workers have at present. Clones share state.
 #[derive(Clone)]
 pub struct RemoteTools {
+    bus: Arc<NatsBus>,
     dispatcher: Arc<Dispatcher>,
     /// True if gateways share results, so that they can continue each other's tasks.
     shares_results: bool,
@@ -123,8 +139,8 @@ struct FoundSources {
 
 struct FoundVersion {
     version: SourceVersion,
-    /// Number of times in succession that no worker had it.
-    misses: u32,
+    /// Time of the last look at which a worker had it.
+    seen: Instant,
 }
 
 impl RemoteTools {
@@ -139,8 +155,9 @@ impl RemoteTools {
         let results = options.results(&bus, &tenant).await?;
         let shares_results = results.is_shared();
         let options = DispatcherOptions { tenant, results, ..DispatcherOptions::default() };
-        let dispatcher = Dispatcher::start(bus, options).await.map_err(not_started)?;
-        let tools = Self { dispatcher, shares_results, found: Arc::default() };
+        let started = Dispatcher::start(Arc::clone(&bus) as _, options).await;
+        let dispatcher = started.map_err(not_started)?;
+        let tools = Self { bus, dispatcher, shares_results, found: Arc::default() };
         tools.refresh().await;
         if tools.lock().sources.is_empty() {
             operator.note(&format!("warning: {}", ClusterError::NoWorkers));
@@ -201,10 +218,19 @@ impl RemoteTools {
         }
     }
 
+    /// Returns the health of a gateway: it can call workers while it is connected to NATS.
+    pub(crate) fn health(&self) -> HealthReport {
+        if let Some(problem) = problem_of(self.bus.state()) {
+            return HealthReport::new(false, format!("cannot call workers: {problem}"));
+        }
+        let sources = text::counted(self.lock().sources.len(), "source");
+        HealthReport::new(true, format!("serving tools of workers: {sources}"))
+    }
+
     /// Looks for the tools of workers. Returns whether they have changed.
     async fn refresh(&self) -> bool {
         let versions = self.dispatcher.versions().await.unwrap_or_default();
-        self.lock().update(versions)
+        self.lock().update(versions, Instant::now())
     }
 
     fn lock(&self) -> MutexGuard<'_, FoundSources> {
@@ -218,7 +244,8 @@ impl RemoteTools {
         tokio::spawn(async move {
             let following = async {
                 loop {
-                    tokio::time::sleep(DISCOVERY_INTERVAL).await;
+                    let change = tools.dispatcher.workers_changed();
+                    let _ = tokio::time::timeout(DISCOVERY_INTERVAL, change).await;
                     if tools.refresh().await {
                         news.notify_one();
                     }
@@ -266,20 +293,16 @@ impl FoundSources {
     /// Updates the versions with those that were found. Returns whether there is a change. A
     /// version that was not found stays for a while: its workers may be busy, or not connected at
     /// the moment.
-    fn update(&mut self, versions: Vec<SourceVersion>) -> bool {
+    fn update(&mut self, versions: Vec<SourceVersion>, now: Instant) -> bool {
         let before = self.offers();
-        self.sources
-            .values_mut()
-            .flat_map(BTreeMap::values_mut)
-            .for_each(|known| known.misses += 1);
         for version in versions {
             let (name, key) = (version.source.name().to_owned(), version.source.version());
             let of_source = self.sources.entry(name).or_default();
-            let found = FoundVersion { misses: 0, version: version.clone() };
+            let found = FoundVersion { seen: now, version: version.clone() };
             of_source.insert(key.to_owned(), found);
         }
         for versions in self.sources.values_mut() {
-            versions.retain(|_, known| known.misses < MISSES_MAX);
+            versions.retain(|_, known| now.duration_since(known.seen) < MISSING_MAX);
         }
         self.sources.retain(|_, versions| !versions.is_empty());
         before != self.offers()
@@ -297,7 +320,7 @@ impl FoundSources {
 
 /// Returns the version that most workers have, of those that were found last.
 fn most_workers(versions: &BTreeMap<String, FoundVersion>) -> Option<&SourceVersion> {
-    let order = |known: &&FoundVersion| (known.misses, Reverse(known.version.workers));
+    let order = |known: &&FoundVersion| (Reverse(known.seen), Reverse(known.version.workers));
     versions.values().min_by_key(order).map(|known| &known.version)
 }
 

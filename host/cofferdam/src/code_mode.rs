@@ -193,7 +193,7 @@ pub(crate) fn check_interpreter(plugin: &Plugin) -> Result<()> {
     match definitions.iter().any(|tool| tool.name.as_str() == RUN_CODE) {
         true => Ok(()),
         false => Err(Error::invalid(format!(
-            "code mode: `{}` is no interpreter: it has no tool `{RUN_CODE}`",
+            "code mode: `{}` is not an interpreter: it has no tool `{RUN_CODE}`",
             plugin.identity().name
         ))),
     }

@@ -23,8 +23,8 @@ use crate::granting::Values;
 use crate::loading::{LoadProgress, PluginError};
 use crate::stores::Stores;
 use crate::{
-    Error, FirstBuild, Operator, Selection, StoreMount, granting, records, remembered, servers,
-    stores,
+    Error, FirstBuild, Operator, Selection, StoreMount, granting, policy_files, records,
+    remembered, servers, skill_tools, stores,
 };
 
 /// Maximum number of retries of one call that a configuration may set.
@@ -196,10 +196,30 @@ pub(crate) fn check_reach(specs: &[PluginSpec]) -> crate::Result<()> {
         |mounts: &&Vec<Mount>| mounts.iter().any(|mount| mount.access != FileAccess::ReadOnly);
     let mut granted = specs.iter().map(|spec| &spec.options.grants.mounts).filter(can_write);
     let Some(first) = granted.next() else { return Ok(()) };
-    let deciding = granting::policy_files(&policy_files_of(specs));
+    let deciding = policy_files::locate(&policy_files_of(specs));
     std::iter::once(first)
         .chain(granted)
         .try_for_each(|mounts| granting::check_mounts(mounts, &deciding))
+}
+
+/// Returns an error if a plugin of a configuration may write a file that controls grants. Passes
+/// over plugins with other errors.
+pub(crate) fn check_reach_of_config(file: &ConfigFile) -> crate::Result<()> {
+    let specs = each_spec(file, &Stores::new(file, Values::Leave))?;
+    let mut specs: Vec<_> = specs.into_iter().filter_map(Result::ok).collect();
+    let protected = protected_directories(&Selection::default(), Some(file));
+    specs.iter_mut().for_each(|spec| spec.protect(&protected));
+    check_reach(&specs)
+}
+
+/// Returns the directories of skills and of the call log, also while nothing is recorded, because
+/// the log contains earlier calls.
+pub(crate) fn protected_directories(
+    selection: &Selection,
+    config: Option<&ConfigFile>,
+) -> Vec<PathBuf> {
+    let log = records::directory_ambient(config);
+    skill_tools::directories(selection, config).into_iter().chain(log).collect()
 }
 
 /// Returns the files that control grants.
@@ -236,7 +256,18 @@ fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
 
 /// Returns the plugins of a configuration. Checks every reference, including those of its servers.
 pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<PluginSpec>> {
-    let stores = Stores::new(file, values);
+    let specs = each_spec(file, &Stores::new(file, values))?;
+    let specs: Vec<_> = specs.into_iter().collect::<crate::Result<_>>()?;
+    servers::check(file)?;
+    check_reach(&specs)?;
+    Ok(specs)
+}
+
+/// Returns the plugins of a configuration, or what is wrong with each.
+fn each_spec(
+    file: &ConfigFile,
+    stores: &Stores<'_>,
+) -> crate::Result<Vec<crate::Result<PluginSpec>>> {
     let protected = servers::deciding_files(file).into();
     let plugins: Vec<_> = file.config.plugins.iter().collect();
     let locator = Locator::new(file)?;
@@ -245,14 +276,11 @@ pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<P
     let paths: Vec<_> = located.iter().map(|located| located.path.clone()).collect();
     let components = Component::from_files_ambient(&paths);
     let found = located.into_iter().zip(components).map(ComponentFile::new);
-    let specs: Vec<_> = plugins
+    let specs = plugins
         .into_iter()
         .zip(found)
-        .map(|((name, plugin), found)| spec_of_plugin(name, plugin, found, &stores, &protected))
-        .collect::<crate::Result<_>>()?;
-    servers::check(file)?;
-    check_reach(&specs)?;
-    Ok(specs)
+        .map(|((name, plugin), found)| spec_of_plugin(name, plugin, found, stores, &protected));
+    Ok(specs.collect())
 }
 
 /// Returns an error if the configuration names a component that does not exist, be it a plugin or

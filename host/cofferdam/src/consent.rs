@@ -1,6 +1,7 @@
 //! Asks for the operator's consent before a plugin is used: to changes of the plugin, and to
 //! permissions that it requests beyond its grants.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::flags;
 use crate::folder_lock::FolderLock;
 use crate::granting::Values;
 use crate::pins::{PinComparison, Pins};
-use crate::{Error, Operator, compose, granting, remembered, stores};
+use crate::{Error, Operator, compose, granting, policy_files, remembered, stores};
 
 /// Checks consent for all plugins of one start.
 pub(crate) struct Consent {
@@ -220,7 +221,7 @@ fn use_and_remember(
     }
     granting::check_mounts(
         &spec.options.grants.mounts,
-        &granting::policy_files(&compose::policy_files_beside(spec)),
+        &policy_files::locate(&compose::policy_files_beside(spec)),
     )?;
     let lasting = granted.iter().filter(|(_, term)| *term == Term::Always);
     let lasting: Vec<_> = lasting.map(|(grant, _)| grant.clone()).collect();
@@ -283,7 +284,7 @@ fn use_and_keep(
     }
     granting::check_mounts(
         &spec.options.grants.mounts,
-        &granting::policy_files(&compose::policy_files_of([&*spec])),
+        &policy_files::locate(&compose::policy_files_of([&*spec])),
     )?;
     if is_lasting && let Some(config) = &spec.config {
         let _lock = FolderLock::take(config)?;
@@ -344,18 +345,20 @@ pub(crate) fn missing_without_details(plugin: &Plugin, spec: &PluginSpec) -> Vec
     missing.filter(needs_nothing).cloned().collect()
 }
 
-/// Widens `spec` by all of [`missing_without_details`] and returns the names of the granted
-/// permissions.
+/// Widens `spec` by those of `permissions` that are in [`missing_without_details`], and returns
+/// their names.
 ///
 /// If `is_lasting`, it also writes them to the configuration or remembers them for the component;
 /// the next load applies them.
 pub(crate) fn grant_without_details(
     plugin: &Plugin,
     spec: &mut PluginSpec,
+    permissions: &BTreeSet<String>,
     is_lasting: bool,
     operator: &Operator,
 ) -> crate::Result<Vec<String>> {
     let missing = missing_without_details(plugin, spec).into_iter();
+    let missing = missing.filter(|permission| permissions.contains(&permission.to_string()));
     let grants: Vec<_> =
         missing.map(|permission| NewGrant { permission, directory: None, value: None }).collect();
     let mut wider = spec.options.clone();
@@ -365,7 +368,7 @@ pub(crate) fn grant_without_details(
     // A store that was read-only until now has not been checked for writing.
     granting::check_mounts(
         &wider.grants.mounts,
-        &granting::policy_files(&compose::policy_files_beside(spec)),
+        &policy_files::locate(&compose::policy_files_beside(spec)),
     )?;
     match &spec.config {
         None if is_lasting && remembered::path().is_some() => {
@@ -515,11 +518,7 @@ fn widen_files(
 /// Returns the command that grants exactly the permission that a call was denied, or `None` if no
 /// command can.
 pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Option<String> {
-    let permission: Permission = refused.parse().ok()?;
-    // Suggests nothing if the parsed permission is wider than the refused one.
-    if permission.to_string() != refused {
-        return None;
-    }
+    let permission = exact_permission(refused)?;
     Some(match config {
         Some(config) => {
             let permission = flags::word(&permission.to_string());
@@ -534,4 +533,10 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
             ),
         },
     })
+}
+
+/// Returns the permission that a call was denied, or `None` if the parsed one would be wider.
+pub(crate) fn exact_permission(refused: &str) -> Option<Permission> {
+    let permission: Permission = refused.parse().ok()?;
+    (permission.to_string() == refused).then_some(permission)
 }

@@ -9,7 +9,7 @@ use cofferdam_tool::{FileAccess, MountName};
 use crate::config::{ConfigError, ConfigFile, FilesTable};
 use crate::granting::Values;
 use crate::stores::Stores;
-use crate::{Error, FilesStore, granting, stores};
+use crate::{Error, FilesStore, granting, policy_files, stores};
 
 /// Default name of the store of `--files`.
 const NAME: &str = "workspace";
@@ -37,7 +37,7 @@ pub(crate) fn tools(
     let typed = typed.map(|typed| of_typed(typed, before)).transpose()?;
     let configured = file.map(|file| of_config(file, values)).transpose()?.unwrap_or_default();
     let opened: Vec<_> = typed.into_iter().chain(configured).collect();
-    let deciding = if opened.is_empty() { Vec::new() } else { granting::policy_files(deciding) };
+    let deciding = if opened.is_empty() { Vec::new() } else { policy_files::locate(deciding) };
     for OpenStore { store, access } in &opened {
         granting::check_store(
             &format!("the file store `{}`", store.name),

@@ -6,14 +6,14 @@
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use crate::Error;
+use crate::error::Context as _;
 
 /// Maximum time to wait for other processes.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// Lock on a folder. Hold it while a file is read, changed and written; dropping it releases the
 /// lock.
@@ -32,20 +32,26 @@ impl FolderLock {
         let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) else {
             return Ok(Self(None));
         };
-        let started = Instant::now();
-        loop {
-            match folder.try_lock() {
-                Ok(()) => return Ok(Self(Some(folder))),
-                Err(TryLockError::WouldBlock) if started.elapsed() > WAIT_MAX => {
-                    let (path, seconds) = (path.display(), WAIT_MAX.as_secs());
-                    return Err(Error::failed(format!(
-                        "another process has locked the folder of {path} for {seconds} seconds; \
-                         try again"
-                    )));
-                }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-                Err(TryLockError::Error(_)) => return Ok(Self(None)),
-            }
+        match folder.try_lock() {
+            Ok(()) => return Ok(Self(Some(folder))),
+            Err(TryLockError::Error(_)) => return Ok(Self(None)),
+            Err(TryLockError::WouldBlock) => {}
         }
+        // The system serves those that block in order. One that tries again and again may never
+        // get the lock.
+        let (send, received) = mpsc::channel();
+        let waiting = move || {
+            let locked = folder.lock().map(|()| folder);
+            // Fails after the wait, and then the lock is released.
+            let _ = send.send(locked.ok());
+        };
+        let thread = std::thread::Builder::new().spawn(waiting);
+        thread.context("cannot wait for a lock")?;
+        received.recv_timeout(WAIT_MAX).map(Self).map_err(|_| {
+            let (path, seconds) = (path.display(), WAIT_MAX.as_secs());
+            Error::failed(format!(
+                "another process has locked the folder of {path} for {seconds} seconds; try again"
+            ))
+        })
     }
 }

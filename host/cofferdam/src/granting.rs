@@ -1,17 +1,16 @@
 //! Resolves the grants of a plugin to open stores, values and rules.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use cofferdam_engine::{Grants, Mount};
 use cofferdam_files::FileStore;
 use cofferdam_tool::FileAccess;
 use cofferdam_tool::permission::SecretText;
 
+use crate::Error;
 use crate::config::{ConfigFile, GrantsTable, OfferedGrants, PluginConfig, ValueSource};
 use crate::policy_files::{self, PolicyFile};
 use crate::stores::Stores;
-use crate::{Error, remembered};
 
 /// Mode of reading values: only a call needs them, and reading a secret may prompt the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,12 +167,6 @@ impl<'a> ValueReader<'a> {
             }
         }
     }
-}
-
-/// Locates the files that control grants. The file of remembered grants is included even if it does
-/// not exist yet.
-pub(crate) fn policy_files(named: &[PathBuf]) -> Vec<PolicyFile> {
-    policy_files::locate(named, remembered::path().as_deref())
 }
 
 /// Returns an error if a writable mount contains one of `files`, because a plugin could then grant

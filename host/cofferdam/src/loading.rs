@@ -15,7 +15,9 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::{Error, ErrorKind, Operator, Work, artifacts, consent, granting, remembered, text};
+use crate::{
+    Error, ErrorKind, Operator, Work, artifacts, consent, granting, policy_files, remembered, text,
+};
 
 /// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
@@ -210,7 +212,7 @@ fn with_new_grants(
     deciding: &[PathBuf],
 ) -> crate::Result<Arc<Plugin>> {
     // The newly granted directory has not been checked yet.
-    granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(deciding))?;
+    granting::check_mounts(&spec.options.grants.mounts, &policy_files::locate(deciding))?;
     let options = remembered::widened(spec, plugin)?;
     with_options(plugin, spec, options.unwrap_or_else(|| spec.options.clone()))
 }

@@ -40,6 +40,14 @@ impl HealthReport {
         if health.dropped > 0 {
             self.lines.push(format!("not recorded: {}", health.dropped));
         }
+        if let Some(witnesses) = log.witness_health() {
+            self.lines.push(match (witnesses.is_failing, witnesses.error) {
+                (false, _) => "witnesses sign the call log".to_owned(),
+                (true, error) => {
+                    format!("a witness does not sign the call log: {}", error.unwrap_or_default())
+                }
+            });
+        }
         #[cfg(feature = "otlp")]
         if let Some(export) = log.export_health() {
             let state = if export.is_failing { "cannot be sent" } else { "are sent" };

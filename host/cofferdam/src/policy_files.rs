@@ -1,11 +1,12 @@
 //! Files that control what plugins may do, and that no plugin may write.
 //!
 //! A plugin that can write a configuration, a lock file or a manifest could grant itself anything.
-//! So a writable store must contain none of these files, and no path that leads to one: the
-//! directory in which it is named, the directories of symbolic links on the way, and the directory
-//! in which it is.
+//! So a writable store must contain none of these files, and no directory on the way to one: those
+//! that are named, and those in which a symbolic link on the way is or leads to. The same holds for
+//! a file that does not exist yet, because a plugin could create it.
 
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Component, Path, PathBuf};
 
 use cofferdam_engine::Mount;
 use cofferdam_files::FileStore;
@@ -17,11 +18,12 @@ const LINKS_MAX: usize = 40;
 /// configuration, the manifest of a component.
 const BESIDE: [&str; 2] = ["lock", "toml"];
 
-/// A file that controls grants: its name, and every path that leads to it.
+/// A file that controls grants: its name, and the directories that lead to it.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
     named: PathBuf,
-    paths: Vec<PathBuf>,
+    /// Canonical paths. With the file or directory itself, if it exists.
+    leads: Vec<PathBuf>,
 }
 
 /// Files of a server that a store of a served agent must not contain.
@@ -56,22 +58,22 @@ pub struct PolicyFileWritable {
     pub file: PathBuf,
 }
 
-/// Locates `files`. A file that does not exist is ignored, except `created_later`, which may be
-/// created at any time.
+/// Locates `files`, which need not exist.
 #[must_use]
-pub fn locate(files: &[PathBuf], created_later: Option<&Path>) -> Vec<PolicyFile> {
+pub fn locate(files: &[PathBuf]) -> Vec<PolicyFile> {
+    // Many files share few directories.
+    let mut canonical = HashMap::new();
     let located = |named: &PathBuf| {
-        let mut paths = paths_to(named);
-        if created_later == Some(named) {
-            paths.extend(future_paths(named));
-        }
-        if paths.is_empty() {
-            return None;
-        }
-        paths.extend(BESIDE.iter().flat_map(|ending| paths_to(&named.with_extension(ending))));
-        Some(PolicyFile { named: named.clone(), paths })
+        let beside = BESIDE.iter().map(|ending| named.with_extension(ending));
+        let leads = std::iter::once(named.clone()).chain(beside).flat_map(|path| leads_to(&path));
+        let leads: BTreeSet<_> = leads.collect();
+        let leads = leads.into_iter().filter_map(|path| {
+            let known = canonical.entry(path);
+            known.or_insert_with_key(|path: &PathBuf| path.canonicalize().ok()).clone()
+        });
+        PolicyFile { named: named.clone(), leads: leads.collect() }
     };
-    files.iter().filter_map(located).collect()
+    files.iter().map(located).collect()
 }
 
 /// Checks that no writable mount contains one of `files`.
@@ -99,38 +101,74 @@ pub fn check_store(
         return Ok(());
     }
     let Some(Ok(root)) = store.root_ambient().map(Path::canonicalize) else { return Ok(()) };
-    match files.iter().find(|file| file.paths.iter().any(|path| path.starts_with(&root))) {
+    match files.iter().find(|file| file.leads.iter().any(|path| path.starts_with(&root))) {
         None => Ok(()),
         Some(file) => Err(PolicyFileWritable { store: name.to_owned(), file: file.named.clone() }),
     }
 }
 
-/// Returns the paths that lead to one file, each with its directory canonicalized.
-fn paths_to(named: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = named.canonicalize().ok().into_iter().collect();
-    let mut next = named.to_owned();
-    for _ in 0..LINKS_MAX {
-        let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let Ok(parent) = parent.canonicalize() else { break };
-        let path = parent.join(name);
-        if path.symlink_metadata().is_err() {
-            break;
+/// Returns the directories in which a name on the way to a file is looked up, and the file itself,
+/// with all links resolved. Some may not exist.
+fn leads_to(named: &Path) -> Vec<PathBuf> {
+    let Ok(named) = std::path::absolute(named) else { return Vec::new() };
+    let owned = |path: &Path| path.components().rev().map(component_path).collect::<Vec<_>>();
+    let (mut leads, mut at, mut links) = (Vec::new(), PathBuf::new(), 0);
+    let mut pending = owned(&named);
+    while let Some(part) = pending.pop() {
+        match Path::new(&part).components().next() {
+            Some(Component::ParentDir) => {
+                at.pop();
+            }
+            Some(Component::Normal(name)) => {
+                leads.push(at.clone());
+                let path = at.join(name);
+                match path.read_link() {
+                    Ok(target) if links < LINKS_MAX => {
+                        links += 1;
+                        pending.extend(owned(&target));
+                    }
+                    _ => at = path,
+                }
+            }
+            // A root replaces the path.
+            _ => at.push(&part),
         }
-        let target = std::fs::read_link(&path);
-        paths.push(path);
-        let Ok(target) = target else { break };
-        next = parent.join(target);
     }
-    paths
+    leads.push(at);
+    leads
 }
 
-/// Returns the paths at which a file may be created: its name, and the same path below its
-/// canonicalized nearest existing ancestor.
-fn future_paths(named: &Path) -> impl Iterator<Item = PathBuf> {
-    let real = named.ancestors().skip(1).find_map(|above| {
-        let below = named.strip_prefix(above).ok()?;
-        Some(above.canonicalize().ok()?.join(below))
-    });
-    [Some(named.to_owned()), real].into_iter().flatten()
+fn component_path(component: Component<'_>) -> PathBuf {
+    component.as_os_str().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn every_directory_on_the_way_is_found() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for directory in ["a/b", "c", "d"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        // A name in `a/b` leads to a name in `c`, which leads to `d`.
+        symlink("../../c/second", root.join("a/b/first")).unwrap();
+        symlink(root.join("d"), root.join("c/second")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let leads = |path: &str| {
+            let inside = |path: PathBuf| Some(path.strip_prefix(&root).ok()?.to_owned());
+            let found = leads_to(&root.join(path)).into_iter();
+            let found = found.filter_map(|path| path.canonicalize().ok()).filter_map(inside);
+            found.map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(leads("c/missing/x.wasm"), ["", "c"]);
+        assert_eq!(leads("a/b/first/x.wasm"), ["", "a", "a/b", "", "c", "", "d"]);
+        assert_eq!(leads("a/../c/x.wasm"), ["", "", "c"]);
+        assert_eq!(leads("d"), ["", "d"]);
+        assert!(leads("loop/x.wasm").iter().all(String::is_empty));
+    }
 }

@@ -20,8 +20,8 @@ pub use cofferdam_registry::{
     SigningKey, SourceCommit, StatementSummary,
 };
 use cofferdam_registry::{
-    ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, Manifest, Progress, Reference,
-    RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot, TrustRule,
+    ArtifactStore, Descriptor, Digest, ImageLayout, LayoutError, Manifest, Progress, PullOptions,
+    Reference, RegistryClient, RegistrySettings, SignatureBundle, Signer, SigstoreRoot, TrustRule,
     TrustedSignatures, certificates_from_pem,
 };
 use cofferdam_tool::{Limits, PluginName};
@@ -298,9 +298,8 @@ impl PluginFetcher {
                 .copy(manifest, store, bytes_max)
                 .map_err(|error| not_copied(reference, &error))?,
             None => {
-                let manifest = manifest.clone();
-                let pulled =
-                    self.client.pull_manifest(reference, manifest, store, bytes_max, progress);
+                let options = PullOptions { bytes_max, progress };
+                let pulled = self.client.pull(reference, manifest.clone(), store, options);
                 pulled.await.map_err(unavailable)?;
             }
         }

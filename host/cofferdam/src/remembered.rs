@@ -19,7 +19,7 @@ use crate::Error;
 use crate::compose::PluginSpec;
 use crate::config::edit::NewGrant;
 use crate::folder_lock::FolderLock;
-use crate::{compose, consent, directories, granting, state_file};
+use crate::{compose, consent, directories, granting, policy_files, state_file};
 
 /// Name of the file in the user's state directory.
 const FILE: &str = "grants.json";
@@ -74,7 +74,7 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Optio
     let mut is_wider = false;
     for grant in &component.grants {
         let Some(grant) = grant.usable(&options.grants).with_context(|| {
-            format!("{} cannot be read; remove it to forget all grants for always", path.display())
+            format!("{} cannot be read; remove it to forget all permanent grants", path.display())
         })?
         else {
             continue;
@@ -84,7 +84,7 @@ pub(crate) fn widened(spec: &PluginSpec, plugin: &Plugin) -> crate::Result<Optio
     }
     granting::check_mounts(
         &options.grants.mounts,
-        &granting::policy_files(&compose::policy_files_beside(spec)),
+        &policy_files::locate(&compose::policy_files_beside(spec)),
     )?;
     Ok(is_wider.then_some(options))
 }
@@ -263,7 +263,7 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<String> {
 }
 
 fn read(path: &Path) -> crate::Result<GrantsFile> {
-    state_file::read(path, "remove it to forget all grants for always")
+    state_file::read(path, "remove it to forget all permanent grants")
 }
 
 fn usage(message: String) -> crate::Error {

@@ -13,11 +13,13 @@ use cofferdam_skills::{
     Skills, SkillsBuilder,
 };
 use cofferdam_tool::{FileAccess, Limits, MountName, PluginName, ToolSource, Toolset};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use crate::config::ConfigFile;
 use crate::granting::Values;
 use crate::stores::Stores;
-use crate::{Error, Operator, Selection, granting, servers};
+use crate::{Error, Operator, Selection, granting, policy_files, servers};
 
 /// Name of the source of the tools.
 const SOURCE: &str = "skills";
@@ -36,6 +38,18 @@ impl OnEngine {
     pub fn new(engine: &Engine) -> Self {
         Self { engine: engine.clone(), grants: Grants::default(), limits: Limits::default() }
     }
+
+    /// Loads a plugin. The future is boxed here because the compiler takes seconds to check it for
+    /// `Send` under the lifetime bounds of `async_trait`.
+    fn load_plugin(
+        &self,
+        component: Component,
+        options: PluginOptions,
+    ) -> BoxFuture<'_, Result<Arc<dyn ToolSource>, BoxError>> {
+        let loading = async move { self.engine.load(&component, options, &()).await };
+        let loaded = loading.map(|plugin| Ok(Arc::new(plugin?) as Arc<dyn ToolSource>));
+        loaded.boxed()
+    }
 }
 
 #[async_trait]
@@ -52,7 +66,7 @@ impl LoadComponent for OnEngine {
             .insert(0, Mount::new(folder, Arc::clone(&script.folder), FileAccess::ReadOnly));
         let options =
             PluginOptions::new(PluginName::new(&script.skill)?, grants, self.limits.clone());
-        Ok(Arc::new(self.engine.load(&Component::from_bytes(component), options, &()).await?))
+        self.load_plugin(Component::from_bytes(component), options).await
     }
 }
 
@@ -122,7 +136,7 @@ pub(crate) async fn tools(
         let mut deciding = protected.to_vec();
         deciding.push(file.path.clone());
         deciding.extend(servers::deciding_files(file));
-        granting::check_mounts(&scripts.grants.mounts, &granting::policy_files(&deciding))?;
+        granting::check_mounts(&scripts.grants.mounts, &policy_files::locate(&deciding))?;
     }
     if let Some(timeout) = selection.timeout {
         scripts.limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);

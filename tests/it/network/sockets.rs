@@ -22,7 +22,7 @@ async fn host(rules: &[String], names: &Arc<Names>) -> Host {
 async fn act(host: &Host, what: &str, to: &str) -> (String, CallRecord) {
     let arguments = serde_json::json!({ "do": what, "to": to }).to_string();
     let completion = host.call("sockets", &arguments).await;
-    (completion.outcome.shown().unwrap().text(), completion.record)
+    (completion.outcome.shown().unwrap().text(), *completion.record)
 }
 
 /// Starts a server that answers a line with "you said" and the line. Returns its port.

@@ -63,7 +63,7 @@ fn a_server_follows_the_sources_and_calls_in_flight_end_on_what_they_began_with(
     assert_eq!(text(&pipe.ask(&call("second", "version", &json!({})))), "two");
 
     fs::write(&main, "this is not JavaScript").unwrap();
-    pipe.has_said("not built, what was there before stays");
+    pipe.has_said("not built; the previous build stays in use");
     assert_eq!(text(&pipe.ask(&call("third", "version", &json!({})))), "two");
 }
 

@@ -82,15 +82,17 @@ pub(crate) async fn run(global: &Global, args: &AddArgs) -> anyhow::Result<Exit>
     if file.as_ref().is_some_and(|file| file.config.plugins.contains_key(name.as_str())) {
         return Err(taken(&config, &name).into());
     }
-    if args.json {
-        print::result(&candidate.json().to_string())?;
-    } else {
+    if !args.json {
         print::report(&candidate.report())?;
     }
     confirm(&format!("Add `{name}` to {shown}, without permissions?"), args.yes, must_ask)?;
+    let json = args.json.then(|| candidate.json());
     let Candidate { plugin, origin, .. } = candidate;
     let location = &args.location;
     install::add(&config, vec![NewPlugin { location, plugin: &plugin, origin }])?;
+    if let Some(json) = json {
+        print::result(&json.to_string())?;
+    }
     let asks = !plugin.granted().missing.is_empty();
     print::note(&format!("`{name}` is added to {shown}"));
     if asks {

@@ -33,7 +33,7 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
         loop {
             let built = build(recipe.clone()).await;
             let what_is_there =
-                if first_build.is_built() { ", what was there before stays" } else { "" };
+                if first_build.is_built() { "; the previous build stays in use" } else { "" };
             if let Err(error) = &built {
                 print::note(&format!("not built{what_is_there}: {error:#}"));
             }

@@ -71,9 +71,10 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
     let (plugin, config) = named(args.plugin, args.config)?;
     let lock = FolderLock::take(&config)?;
     let mut file = ConfigEditor::open_ambient(&config)?;
+    let mut notes = Vec::new();
     if args.all {
         file.revoke_all(&plugin)?;
-        print::note(&format!("`{}` is offered nothing any more", plugin));
+        notes.push(format!("`{plugin}` is no longer offered anything"));
     }
     for permission in parse(&args.permissions)? {
         if !file.revoke(&plugin, &permission)? {
@@ -84,10 +85,13 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
             ))
             .into());
         }
-        print::note(&format!("`{}` may no longer {}", plugin, permission.in_plain_words()));
+        notes.push(format!("`{plugin}` may no longer {}", permission.in_plain_words()));
     }
     file.save()?;
     drop(lock);
+    for note in notes {
+        print::note(&note);
+    }
     show(global, &config, &plugin).await
 }
 
@@ -104,7 +108,7 @@ fn named(plugin: Option<String>, config: Option<PathBuf>) -> anyhow::Result<(Str
 fn list() -> anyhow::Result<Exit> {
     let text = remembered::list()?;
     match text.trim_end() {
-        "" => print::note("no component of --plugin was granted anything for always"),
+        "" => print::note("no --plugin component has permanent grants"),
         text => print::result(text)?,
     }
     Ok(Exit::Ok)

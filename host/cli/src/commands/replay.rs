@@ -147,7 +147,13 @@ async fn replay_all(
             continue;
         };
         let recording = Arc::new(recording);
-        let plugin = plugins.of(&recording).await?;
+        let plugin = match plugins.of(&recording).await {
+            Ok(plugin) => plugin,
+            Err(error) => {
+                summary.failed.push((call.id.clone(), format!("{error:#}")));
+                continue;
+            }
+        };
         let report = replay::run(&plugin, &recording).await;
         summary.add(&call.id, &report);
         progress::clear();

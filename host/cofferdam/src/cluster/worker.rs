@@ -11,8 +11,8 @@ use cofferdam_record::{CallMetrics, Gauge, gauges_text};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::ClusterOptions;
 use super::workers::Workers;
+use super::{ClusterOptions, problem_of};
 use crate::monitoring::{self, HealthReport, MonitoringSource};
 use crate::records::CallLog;
 use crate::serve::{FollowedTools, OfferTarget, ServeOptions};
@@ -136,22 +136,18 @@ impl MonitoredWorker {
 
 impl MonitoringSource for Arc<MonitoredWorker> {
     fn health(&self) -> HealthReport {
-        let unhealthy = |state: &str| HealthReport::new(false, state);
         let running = self.lock();
         let Some(RunningWorker { monitor, log, .. }) = &*running else {
-            return unhealthy("starting: plugins are loaded");
+            return HealthReport::new(false, "starting: loading plugins");
         };
         let status = monitor.status();
-        let report = match status.bus {
+        let report = match problem_of(status.bus) {
             _ if status.is_draining => {
                 let calls = status.calls;
                 HealthReport::new(false, format!("draining: calls that still run: {calls}"))
             }
-            BusState::Connected => HealthReport::new(true, "taking calls"),
-            BusState::SubscriptionRefused => unhealthy(
-                "taking no calls: NATS refuses a subscription; check the permissions of the user",
-            ),
-            _ => unhealthy("taking no calls: not connected to NATS"),
+            Some(problem) => HealthReport::new(false, format!("taking no calls: {problem}")),
+            None => HealthReport::new(true, "taking calls"),
         };
         report.with_log(log.as_deref())
     }

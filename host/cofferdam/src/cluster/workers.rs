@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use cofferdam_cluster::{Worker, WorkerOptions};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -113,9 +114,19 @@ impl WorkersState {
     }
 }
 
-#[async_trait]
 impl OfferTarget for Workers {
-    async fn publish(&self, state: &ServedState, options: &ServeOptions) -> Result<()> {
+    fn publish<'a>(
+        &'a self,
+        state: &'a ServedState,
+        options: &'a ServeOptions,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.start_or_replace(state, options).boxed()
+    }
+}
+
+impl Workers {
+    /// Starts the first worker, or one that takes over from the current one.
+    async fn start_or_replace(&self, state: &ServedState, options: &ServeOptions) -> Result<()> {
         let toolset = state.callable(options)?;
         let count = toolset.definitions().len();
         if self.settings.follows_changes {

@@ -149,7 +149,8 @@ impl LedgerSeal for Ledgers {
 }
 
 fn unavailable(error: &io::Error) -> LedgerError {
-    LedgerError::Unavailable(error.to_string())
+    tracing::warn!(%error, "programs cannot be kept");
+    LedgerError::Unavailable
 }
 
 #[cfg(test)]
@@ -184,15 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_expires_and_a_damaged_key_is_named() {
+    fn a_ledger_expires_and_the_model_gets_no_path_of_a_damaged_key() {
         let directory = tempfile::tempdir().unwrap();
         let ledgers = ledgers(directory.path(), Duration::from_millis(1));
         let sealed = ledgers.seal(b"ledger").unwrap();
         std::thread::sleep(Duration::from_millis(10));
         assert_eq!(ledgers.open(&sealed), Err(LedgerError::Expired));
         std::fs::write(ledgers.directory().join(KEY), "no key").unwrap();
-        let error = ledgers.seal(b"ledger").unwrap_err().to_string();
+        let error = ledgers.key().err().unwrap().to_string();
         assert!(error.contains("64 hexadecimal digits"), "{error}");
+        let error = ledgers.seal(b"ledger").unwrap_err().to_string();
+        assert_eq!(error, "programs cannot be kept at the moment; the host's log says why");
     }
 
     #[test]

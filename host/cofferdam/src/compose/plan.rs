@@ -50,10 +50,8 @@ impl HostPlan {
             let level = records::recording_level(selection, config, name, records.is_some());
             spec.options.recording = level;
         }
-        // Also while nothing is recorded: the log holds earlier calls.
-        let log = records::directory_ambient(config.as_ref());
-        let protected = [protected, &skill_tools::directories(selection, config.as_ref())].concat();
-        let protected: Vec<_> = protected.into_iter().chain(log).collect();
+        let protected =
+            [protected, &super::protected_directories(selection, config.as_ref())].concat();
         specs.iter_mut().for_each(|spec| spec.protect(&protected));
         check_reach(&specs)?;
         let mut plan = Self { config, specs, files: None, protected, records };

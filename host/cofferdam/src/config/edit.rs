@@ -20,6 +20,8 @@ pub struct ConfigEditor {
     document: DocumentMut,
     /// Changes of grants so far, for the call log.
     changes: Vec<GrantChange>,
+    /// True if a grant of a store, or a plugin, was added.
+    extends_reach: bool,
 }
 
 /// Change of a grant.
@@ -54,7 +56,7 @@ impl ConfigEditor {
         let path = path
             .canonicalize()
             .with_context(|| format!("{} cannot be resolved", path.display()))?;
-        Ok(Self { path, before: text, document, changes: Vec::new() })
+        Ok(Self { path, before: text, document, changes: Vec::new(), extends_reach: false })
     }
 
     /// Begins a configuration that does not exist yet. [`save`](Self::save) creates it.
@@ -63,7 +65,13 @@ impl ConfigEditor {
         let file_name = path.file_name().unwrap_or(path.as_os_str()).display().to_string();
         let header = starter::header(&file_name);
         let document = header.parse().context("the header is not a configuration")?;
-        Ok(Self { path: absolute, before: String::new(), document, changes: Vec::new() })
+        Ok(Self {
+            path: absolute,
+            before: String::new(),
+            document,
+            changes: Vec::new(),
+            extends_reach: false,
+        })
     }
 
     /// Adds a plugin without grants.
@@ -78,6 +86,7 @@ impl ConfigEditor {
                 self.path.display()
             )));
         }
+        self.extends_reach = true;
         let mut entry = Table::new();
         entry.insert("component", component.into());
         plugins.insert(name, Item::Table(entry));
@@ -115,6 +124,7 @@ impl ConfigEditor {
     pub fn grant(&mut self, plugin: &str, grant: &NewGrant) -> crate::Result<bool> {
         let has_changed = self.add(plugin, grant)?;
         if has_changed {
+            self.extends_reach |= matches!(grant.permission, Permission::Files(..));
             self.note(plugin, &grant.permission.to_string(), true);
         }
         Ok(has_changed)
@@ -234,10 +244,13 @@ impl ConfigEditor {
         Ok(())
     }
 
-    /// Writes the file if the result is a valid configuration, and records the changes of grants in
-    /// the call log.
+    /// Writes the file if the result is a valid configuration, in which no plugin may write a file
+    /// that controls grants. Records the changes of grants in the call log.
     pub fn save(&self) -> crate::Result<()> {
         let config = self.config()?;
+        if self.extends_reach {
+            crate::compose::check_reach_of_config(&config)?;
+        }
         let text = self.document.to_string();
         replace_file(&self.path, text.as_bytes())
             .with_context(|| format!("{} cannot be written", self.path.display()))?;
@@ -410,6 +423,7 @@ http = [
     fn edit(text: &str, change: impl FnOnce(&mut ConfigEditor)) -> String {
         let mut file = ConfigEditor {
             changes: Vec::new(),
+            extends_reach: false,
             path: PathBuf::from("cofferdam.toml"),
             before: text.to_owned(),
             document: text.parse().unwrap(),
@@ -490,6 +504,7 @@ http = [
     fn an_unknown_plugin_is_an_error() {
         let mut file = ConfigEditor {
             changes: Vec::new(),
+            extends_reach: false,
             path: PathBuf::from("c.toml"),
             before: FILE.to_owned(),
             document: FILE.parse().unwrap(),

@@ -16,7 +16,7 @@ pub(super) struct ClientApprover(pub(super) Arc<Requests>);
 impl CallApprover for ClientApprover {
     async fn approve(&self, request: ApprovalRequest<'_>) -> Decision {
         let tool = request.tool.name.as_str();
-        let refused = || Decision::Rejected(format!("the call of '{tool}' was not approved"));
+        let refused = || Decision::Rejected(format!("the call to '{tool}' was not approved"));
         // A call has the id of the client's call in front of its own.
         let outer = request.call_id.split('.').next().and_then(|id| id.parse().ok());
         let Some(call) = outer else { return refused() };

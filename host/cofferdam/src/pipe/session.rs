@@ -88,7 +88,7 @@ pub struct ProgramCompletion {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Value>,
     /// Facts for the operator.
-    pub record: CallRecord,
+    pub record: Box<CallRecord>,
 }
 
 impl ProgramSession {
@@ -215,7 +215,7 @@ impl ProgramSession {
         match self.requests.send(message).await {
             Some(ClientReply::Approved(true)) => None,
             _ => {
-                let message = format!("the call of `{tool}` was not approved");
+                let message = format!("the call to `{tool}` was not approved");
                 Some(CallResult::refused("not_approved", &message))
             }
         }

@@ -12,7 +12,7 @@ use cofferdam_registry::{Digest, DocumentArtifact, Manifest, Reference, Signer};
 use cofferdam_tool::{Permission, PluginName, Policy};
 use serde::{Deserialize, Serialize};
 
-use super::{FetchedPlugin, PluginFetcher, SigningRequest, unavailable};
+use super::{FetchedPlugin, PluginFetcher, SigningRequest, not_copied, unavailable};
 use crate::config::{ComponentLocation, ConfigFile, UnsignedPolicy};
 use crate::error::Context as _;
 use crate::pins::Pins;
@@ -154,9 +154,18 @@ impl PluginFetcher {
         manifest: &Manifest,
         signer: Option<Signer>,
     ) -> Result<FetchedSet> {
-        let content =
-            self.client.pull_document(reference, manifest, &self.store, SET_BYTES_MAX).await;
-        let plugins = PluginSet::parse(&content.map_err(unavailable)?);
+        let content = match &self.copy {
+            Some(copy) => {
+                let document = copy.document(manifest, SET_BYTES_MAX);
+                document.map_err(|error| not_copied(reference, &error))?
+            }
+            None => {
+                let content =
+                    self.client.pull_document(reference, manifest, &self.store, SET_BYTES_MAX);
+                content.await.map_err(unavailable)?
+            }
+        };
+        let plugins = PluginSet::parse(&content);
         let plugins = plugins.with_context(|| format!("{reference} cannot be used"))?;
         Ok(FetchedSet { plugins, manifest: manifest.digest, signer })
     }

@@ -154,10 +154,10 @@ impl RecordedConversation {
         let replay = TurnReplay::new(log, plugins, plugin, &self.session)?;
         let replay = Arc::new(replay);
         for (index, turn) in self.turns.iter().enumerate() {
-            replay.begin(index + 1);
+            replay.progress().begin(index + 1);
             self.run(turn, &replay).await?;
         }
-        let mut report = replay.report();
+        let mut report = replay.progress().report();
         report.session.clone_from(&self.session);
         report.turns = self.turns.len();
         (report.replies, report.replies_missing) = (self.replies, self.replies_missing);
@@ -168,7 +168,7 @@ impl RecordedConversation {
     }
 
     async fn run(&self, turn: &Arc<RecordedTurn>, replay: &Arc<TurnReplay>) -> Result<()> {
-        let replies = RecordedReplies::new(Arc::clone(turn), Arc::clone(replay));
+        let replies = RecordedReplies::new(Arc::clone(turn), Arc::clone(replay.progress()));
         let requests = replies.requests();
         let mut toolset = Toolset::new();
         let results = RecordedResults::new(Arc::clone(turn), Arc::clone(replay));
@@ -198,7 +198,7 @@ impl RecordedConversation {
         }
         let (recorded, replayed) = (turn.steps.len(), requests.count().min(turn.steps.len()));
         if recorded != replayed {
-            replay.add(None, compare::model_requests(recorded, replayed));
+            replay.progress().add(None, compare::model_requests(recorded, replayed));
         }
         Ok(())
     }

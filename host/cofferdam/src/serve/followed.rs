@@ -49,7 +49,11 @@ impl FollowedTools {
     /// Returns an error if the tools cannot be published at the start.
     pub(crate) async fn publish(&self, stop: &CancellationToken) -> Result<()> {
         let running = &self.running;
-        running.publish_first().await?;
+        // Waits for the bus for as long as it is unreachable.
+        let Some(published) = stop.run_until_cancelled(running.publish_first()).await else {
+            return Ok(());
+        };
+        published?;
         let following_files = async {
             if running.options.follows_changes
                 && let Err(error) = follow(Arc::clone(running)).await

@@ -559,7 +559,8 @@ impl ServedState {
         self.with_code(toolset, only)
     }
 
-    /// Adds `run_code`, if it is offered, to the tools and to the names of those that clients see.
+    /// Adds `run_code`, if it is offered, to the tools and to the names of those that clients see;
+    /// to the tools once all sources are loaded, because its program may call any of them.
     fn with_code(
         &self,
         mut toolset: Toolset,
@@ -568,9 +569,11 @@ impl ServedState {
         let Some((offer, mode)) = &self.code else { return Ok((toolset, only)) };
         let invalid = |error: &dyn std::fmt::Display| Error::invalid(format!("code mode: {error}"));
         let is_offered = |name: &str| only.as_ref().is_none_or(|only| only.contains(name));
-        let callable = toolset.restrict(|tool| is_offered(tool.name.as_str()));
-        let mode = mode.over(&callable).map_err(|error| invalid(&error))?;
-        toolset.add(Arc::new(mode)).map_err(|error| invalid(&error))?;
+        if self.loading().is_empty() {
+            let callable = toolset.restrict(|tool| is_offered(tool.name.as_str()));
+            let mode = mode.over(&callable).map_err(|error| invalid(&error))?;
+            toolset.add(Arc::new(mode)).map_err(|error| invalid(&error))?;
+        }
         let own = || BTreeSet::from([RUN_CODE.to_owned()]);
         let only = match offer {
             CodeOffer::Only => Some(own()),

@@ -1,26 +1,27 @@
 //! A running MCP server or worker, and the events that change its offer: changed files, grants by
 //! the operator, and changes of remote servers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::Context as _;
-use async_trait::async_trait;
 use cofferdam_engine::Engine;
 use cofferdam_mcp::{GrantDecision, Grantor, MissingGrant, Server};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServeOptions, ServedState};
-use crate::Operator;
 use crate::flags;
 use crate::loading::{LoadState, Loader, Order};
 use crate::pins::Pins;
 use crate::servers::{self, ChangeSignal};
+use crate::{Operator, consent};
 
 /// Time to wait after a change of one server for changes of others.
 const QUIET: Duration = Duration::from_millis(50);
@@ -32,20 +33,26 @@ const ARRIVED_MAX: usize = 1024;
 type MissingBySource = Vec<(String, Vec<MissingGrant>)>;
 
 /// Publishes the tools of a service.
-#[async_trait]
 pub(crate) trait OfferTarget: Send + Sync {
     /// Replaces what was published before.
     ///
     /// # Errors
     /// Returns an error if a part of the state does not fit. What was published before stays.
-    async fn publish(&self, state: &ServedState, options: &ServeOptions) -> crate::Result<()>;
+    fn publish<'a>(
+        &'a self,
+        state: &'a ServedState,
+        options: &'a ServeOptions,
+    ) -> BoxFuture<'a, crate::Result<()>>;
 }
 
-#[async_trait]
 impl OfferTarget for Server {
-    async fn publish(&self, state: &ServedState, options: &ServeOptions) -> crate::Result<()> {
-        Self::publish(self, state.offer(options)?);
-        Ok(())
+    fn publish<'a>(
+        &'a self,
+        state: &'a ServedState,
+        options: &'a ServeOptions,
+    ) -> BoxFuture<'a, crate::Result<()>> {
+        let offered = state.offer(options).map(|offer| Self::publish(self, offer));
+        ready(offered).boxed()
     }
 }
 
@@ -62,7 +69,17 @@ pub(super) struct RunningService {
     missing: SyncMutex<MissingBySource>,
     /// All permissions that plugins ask for and do not have.
     not_granted: SyncMutex<MissingBySource>,
+    decisions: SyncMutex<Decisions>,
     pub(super) operator: Operator,
+}
+
+/// Decisions of the user about permissions, by plugin, which hold while the server runs.
+#[derive(Default)]
+struct Decisions {
+    /// Permissions that are not asked for again.
+    declined: BTreeMap<String, BTreeSet<String>>,
+    /// Permissions that were granted, and that no file contains.
+    granted_once: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl RunningService {
@@ -76,8 +93,8 @@ impl RunningService {
     ) -> Self {
         let missing = SyncMutex::new(offering.missing());
         let not_granted = SyncMutex::new(offering.not_granted());
-        let offering = Mutex::new(offering);
-        Self { target, engine, options, offering, news, missing, not_granted, operator }
+        let (offering, decisions) = (Mutex::new(offering), SyncMutex::default());
+        Self { target, engine, options, offering, news, missing, not_granted, decisions, operator }
     }
 
     /// Returns the files to watch: components, manifests, the configuration and its lock file.
@@ -150,9 +167,9 @@ impl RunningService {
         match reloaded {
             Ok(what) if what.is_empty() => {}
             Ok(what) => self.operator.note(&format!("reloaded: {what}")),
-            Err(error) => {
-                self.operator.note(&format!("not reloaded, what was there before stays: {error:#}"))
-            }
+            Err(error) => self
+                .operator
+                .note(&format!("not reloaded; the previous version stays in use: {error:#}")),
         }
     }
 
@@ -187,15 +204,22 @@ impl RunningService {
     /// Reloads and publishes everything.
     pub(super) async fn reload_all(&self) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
-        let new =
+        let mut new =
             ServedState::load_again(&self.engine, &self.options, &offering, &self.news).await?;
+        let granted = lock(&self.decisions).granted_once.clone();
+        for (source, permissions) in granted {
+            if let Err(error) = new.grant_missing(&self.engine, &source, &permissions, false).await
+            {
+                self.operator.note(&format!("warning: no longer granted to {source}: {error:#}"));
+            }
+        }
         self.publish(&new).await?;
         *offering = new;
         Ok("the configuration".to_owned())
     }
 
-    /// Reloads and publishes the plugins that `paths` belong to. Returns their names. Reloads
-    /// everything if the lock file names other components.
+    /// Reloads and publishes the plugins that `paths` belong to. Returns their names. A plugin that
+    /// cannot be loaded stays as it is. Reloads everything if the lock file names other components.
     pub(super) async fn reload(&self, paths: &[PathBuf]) -> crate::Result<String> {
         let mut offering = self.offering.lock().await;
         let mut names = BTreeSet::new();
@@ -207,15 +231,27 @@ impl RunningService {
             drop(offering);
             return self.reload_all().await;
         }
+        let mut failed = None;
         for path in paths {
             if Some(path) == lock.as_ref() {
                 names.extend(changed.retry(&self.engine, path).await);
                 continue;
             }
-            names.extend(changed.reload(&self.engine, path).await?);
+            match changed.reload(&self.engine, path).await {
+                Ok(name) => names.extend(name),
+                Err(error) => {
+                    // Noted here unless it is the only result, and other plugins are reloaded.
+                    if let Some(earlier) = failed.replace(error) {
+                        self.note_reload(Err(earlier));
+                    }
+                }
+            }
         }
         if names.is_empty() {
-            return Ok(String::new());
+            return failed.map_or(Ok(String::new()), Err);
+        }
+        if let Some(error) = failed {
+            self.note_reload(Err(error));
         }
         self.publish(&changed).await?;
         *offering = changed;
@@ -230,61 +266,78 @@ impl RunningService {
             tokio::time::sleep(QUIET).await;
             let offering = self.offering.lock().await;
             if let Err(error) = self.target.publish(&offering, &self.options).await {
-                self.operator
-                    .note(&format!("error: what a server offers now is not offered: {error:#}"));
+                self.operator.note(&format!(
+                    "error: the changed tools of a server cannot be published: {error:#}"
+                ));
             }
         }
     }
 
     fn note_missing(&self, offering: &ServedState) {
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = offering.missing();
-        *self.not_granted.lock().unwrap_or_else(PoisonError::into_inner) = offering.not_granted();
+        *lock(&self.missing) = offering.missing();
+        *lock(&self.not_granted) = offering.not_granted();
     }
 
-    async fn grant(&self, source: &str, is_lasting: bool) -> crate::Result<()> {
+    async fn grant(
+        &self,
+        source: &str,
+        permissions: &BTreeSet<String>,
+        is_lasting: bool,
+    ) -> crate::Result<()> {
         let mut offering = self.offering.lock().await;
         let mut changed = offering.clone();
-        let granted = changed.grant_missing(&self.engine, source, is_lasting).await?;
+        let granted = changed.grant_missing(&self.engine, source, permissions, is_lasting).await?;
         self.publish(&changed).await?;
         *offering = changed;
+        if !is_lasting {
+            let mut decisions = lock(&self.decisions);
+            let once = decisions.granted_once.entry(source.to_owned()).or_default();
+            once.extend(granted.iter().cloned());
+        }
         self.operator.note(&format!("granted to {source}: {}", granted.join(", ")));
         Ok(())
     }
 }
 
-#[async_trait]
 impl Grantor for RunningService {
     fn missing(&self, source: &str) -> Vec<MissingGrant> {
-        of_source(&self.missing, source)
+        let mut missing = of_source(&self.missing, source);
+        if let Some(declined) = lock(&self.decisions).declined.get(source) {
+            missing.retain(|missing| !declined.contains(&missing.permission));
+        }
+        missing
     }
 
     fn not_granted(&self, source: &str) -> Vec<MissingGrant> {
         of_source(&self.not_granted, source)
     }
 
-    async fn decide(&self, source: &str, decision: GrantDecision) -> Result<(), String> {
-        match decision {
-            GrantDecision::No => {
-                self.missing
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .retain(|(name, _)| name != source);
-                Ok(())
-            }
-            GrantDecision::Once | GrantDecision::Always => {
-                let granted = self.grant(source, decision == GrantDecision::Always).await;
-                granted.map_err(|error| {
-                    // The error may contain a path of the host, which only the operator may see.
-                    self.operator
-                        .note(&format!("error: nothing was granted to {source}: {error:#}"));
-                    format!("Nothing was granted to {source}; the server's log says why.")
-                })
-            }
+    fn decide<'a>(
+        &'a self,
+        source: &'a str,
+        shown: &'a [MissingGrant],
+        decision: GrantDecision,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let permissions: BTreeSet<_> =
+            shown.iter().map(|missing| missing.permission.clone()).collect();
+        if decision == GrantDecision::No {
+            let mut decisions = lock(&self.decisions);
+            decisions.declined.entry(source.to_owned()).or_default().extend(permissions);
+            return ready(Ok(())).boxed();
         }
+        async move {
+            let is_lasting = decision == GrantDecision::Always;
+            self.grant(source, &permissions, is_lasting).await.map_err(|error| {
+                // The error may contain a path of the host, which only the operator may see.
+                self.operator.note(&format!("error: nothing was granted to {source}: {error:#}"));
+                format!("Nothing was granted to {source}; the server's log says why.")
+            })
+        }
+        .boxed()
     }
 
     fn how_to_grant(&self, source: &str, permission: &str) -> Option<String> {
-        let permission: cofferdam_tool::Permission = permission.parse().ok()?;
+        let permission = consent::exact_permission(permission)?;
         let config = self.options.selection.config.as_deref().and_then(Path::file_name);
         Some(match config {
             Some(config) => format!(
@@ -306,7 +359,11 @@ impl Grantor for RunningService {
 }
 
 fn of_source(missing: &SyncMutex<MissingBySource>, source: &str) -> Vec<MissingGrant> {
-    let missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+    let missing = lock(missing);
     let of_source = missing.iter().find(|(name, _)| name == source);
     of_source.map(|(_, missing)| missing.clone()).unwrap_or_default()
+}
+
+fn lock<T>(mutex: &SyncMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -134,7 +134,12 @@ impl Service {
     /// Every client that can connect to `listener` may read them: they have the names of tools and
     /// plugins, but nothing of the calls themselves.
     pub fn serve_monitoring(&self, listener: TcpListener, stop: CancellationToken) {
-        let served = MonitoredService { log: self.call_log.clone(), metrics: self.metrics.clone() };
+        let served = MonitoredService {
+            log: self.call_log.clone(),
+            metrics: self.metrics.clone(),
+            #[cfg(feature = "cluster")]
+            remote: self.running.options.remote.clone(),
+        };
         monitoring::serve(listener, served, stop);
     }
 
@@ -240,15 +245,28 @@ impl Service {
     }
 }
 
-/// Part of a server that monitoring systems see: it is unwell if it cannot record its calls.
+/// Part of a server that monitoring systems see: it is unwell if it cannot record its calls, or
+/// cannot reach the workers that run them.
 struct MonitoredService {
     log: Option<Arc<CallLog>>,
     metrics: Option<Arc<CallMetrics>>,
+    #[cfg(feature = "cluster")]
+    remote: Option<RemoteTools>,
+}
+
+impl MonitoredService {
+    fn state(&self) -> HealthReport {
+        #[cfg(feature = "cluster")]
+        if let Some(remote) = &self.remote {
+            return remote.health();
+        }
+        HealthReport::new(true, "serving")
+    }
 }
 
 impl MonitoringSource for MonitoredService {
     fn health(&self) -> HealthReport {
-        HealthReport::new(true, "serving").with_log(self.log.as_deref())
+        self.state().with_log(self.log.as_deref())
     }
 
     fn metrics(&self) -> Option<String> {

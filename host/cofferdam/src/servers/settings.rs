@@ -2,6 +2,7 @@
 //! reference.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,12 @@ use super::pins::ServerPins;
 use crate::Operator;
 use crate::config::{ConfigError, ConfigFile, HeaderSource, ServerTable, SpannedMessage};
 use crate::granting::{ValueReader, Values};
+
+/// Extensions of files that interpreters run.
+const SCRIPT_EXTENSIONS: [&str; 18] = [
+    "bat", "cjs", "cmd", "exe", "jar", "js", "lua", "mjs", "mts", "php", "pl", "ps1", "py", "pyz",
+    "rb", "sh", "ts", "wasm",
+];
 
 /// A selected server before it is connected.
 #[derive(Clone)]
@@ -217,7 +224,7 @@ fn headers(
 }
 
 /// Returns the files and directories that control what the servers of a configuration do. A plugin
-/// that can write one of them could run any program.
+/// that can write one of them could run any program. Scripts need not exist yet.
 pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for table in file.config.servers.values() {
@@ -231,12 +238,17 @@ pub fn deciding_files(file: &ConfigFile) -> Vec<PathBuf> {
         }
         let directory = table.directory.as_ref().map(|path| file.resolve(path.as_ref()));
         let at = directory.clone().unwrap_or_default();
-        files.extend(
-            arguments.iter().map(|argument| at.join(argument)).filter(|path| path.is_file()),
-        );
+        let is_file = |path: &PathBuf| path.is_file() || (!path.exists() && is_script(path));
+        files.extend(arguments.iter().map(|argument| at.join(argument)).filter(is_file));
         files.extend(directory);
     }
     files
+}
+
+/// Returns whether the extension of a file is that of a script or program.
+fn is_script(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    SCRIPT_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Returns an error about a server that the configuration does not have.

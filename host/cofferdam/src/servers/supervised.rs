@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cofferdam_mcp::client::RemoteServer;
+use cofferdam_mcp::client::{RemoteServer, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
 use cofferdam_tool::retry::Backoff;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -36,6 +36,7 @@ pub type ChangeSignal = Arc<Notify>;
 pub struct SupervisedServer {
     name: String,
     table: ServerTable,
+    endpoint: ServerEndpoint,
     /// Maximum time of a call.
     call_wait: Duration,
     server: Arc<Mutex<Option<Arc<RemoteServer>>>>,
@@ -53,14 +54,14 @@ impl SupervisedServer {
         operator: Operator,
     ) -> Self {
         let (name, table, pins) = (spec.name().to_owned(), spec.table.clone(), spec.pins.clone());
-        let call_wait = spec.settings.call_wait;
+        let (call_wait, endpoint) = (spec.settings.call_wait, spec.settings.endpoint.clone());
         let server = Arc::default();
         let (first, tried) = watch::channel(false);
         let stop = CancellationToken::new();
         let (stopped, work) =
             (stop.clone(), supervise(spec, permits, Arc::clone(&server), first, news, operator));
         tokio::spawn(async move { stopped.run_until_cancelled(work).await });
-        Self { name, table, call_wait, server, pins, tried, _stop: stop.drop_guard() }
+        Self { name, table, endpoint, call_wait, server, pins, tried, _stop: stop.drop_guard() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -88,7 +89,8 @@ impl SupervisedServer {
     }
 }
 
-/// Supervises all servers of `specs`. Servers of `before` with the same configuration are reused.
+/// Supervises all servers of `specs`. Servers of `before` with the same configuration and the same
+/// secrets are reused.
 pub fn start_all(
     specs: Vec<ServerSpec>,
     before: &[Arc<SupervisedServer>],
@@ -97,8 +99,11 @@ pub fn start_all(
 ) -> Vec<Arc<SupervisedServer>> {
     let permits = Arc::new(Semaphore::new(CONNECTING_MAX));
     let start = |spec: ServerSpec| {
-        let same =
-            before.iter().find(|server| server.name == spec.name() && server.table == spec.table);
+        let same = before.iter().find(|server| {
+            server.name == spec.name()
+                && server.table == spec.table
+                && server.endpoint.has_same_secrets(&spec.settings.endpoint)
+        });
         same.cloned().unwrap_or_else(|| {
             let (permits, news) = (Arc::clone(&permits), Arc::clone(news));
             Arc::new(SupervisedServer::start(spec, permits, news, operator.clone()))
@@ -119,7 +124,7 @@ pub async fn wait_for_all(servers: &[Arc<SupervisedServer>], operator: &Operator
     if tokio::time::timeout(START_WAIT, all_tried).await.is_err() {
         for server in servers.iter().filter(|server| !*server.tried.borrow()) {
             operator.note(&format!(
-                "the server `{}` is not there yet; its tools follow when it is",
+                "the server `{}` is not connected yet; its tools are added once it is",
                 server.name
             ));
         }
@@ -163,7 +168,7 @@ async fn supervise(
     let mut changes = server.changes();
     slot.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&server));
     if first.send_replace(true) {
-        operator.note(&format!("the server `{}` is there: {}", spec.name(), offers(&server)));
+        operator.note(&format!("connected to the server `{}`: {}", spec.name(), offers(&server)));
     }
     loop {
         if let Some(pins) = &spec.pins {

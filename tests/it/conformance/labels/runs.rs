@@ -73,7 +73,7 @@ impl ToolSource for Strange {
         self.log.lock().unwrap().push(call.tool.name.to_string());
         let mut record = CallRecord::default();
         record.label.clone_from(&self.said);
-        Completion { outcome: Outcome::Ok(Output::Value(json!(VALUE))), record }
+        Completion::new(Outcome::Ok(Output::Value(json!(VALUE))), record)
     }
 }
 

@@ -394,7 +394,7 @@ impl ToolSource for HostTool {
     async fn invoke(&self, _: ToolCall<'_>, _: &CallContext) -> Completion {
         let mut record = cofferdam_tool::CallRecord::default();
         record.set_outcome(&self.0);
-        Completion { outcome: self.0.clone(), record }
+        Completion::new(self.0.clone(), record)
     }
 }
 

@@ -137,7 +137,7 @@ impl ScriptRunner for Added {
 
     async fn run(&self, _: &ScriptFile, _: Value, _: &CallContext) -> Completion {
         let outcome = Outcome::Error(ToolError::host("NotForRunning"));
-        Completion { outcome, record: CallRecord::default() }
+        Completion::new(outcome, CallRecord::default())
     }
 }
 

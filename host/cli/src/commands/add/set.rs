@@ -9,7 +9,7 @@ use cofferdam::pins::Pins;
 use cofferdam::registry::{FetchedSet, PluginFetcher, SetMember};
 use cofferdam_engine::Engine;
 use cofferdam_tool::PluginName;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Candidate, confirm};
 use crate::args::AddArgs;
@@ -51,7 +51,9 @@ pub(super) async fn add(
     if candidates.is_empty() {
         return Ok(Exit::Ok);
     }
-    show(args, set, &candidates)?;
+    if !args.json {
+        show(args, set, &candidates)?;
+    }
     let count = print::counted(candidates.len(), "plugin");
     let shown = config.display();
     let must_ask = fetcher.must_ask(set.signer.as_ref());
@@ -61,6 +63,9 @@ pub(super) async fn add(
         NewPlugin { location, plugin, origin }
     });
     install::add(config, added.collect())?;
+    if args.json {
+        print::result(&json(args, set, &candidates).to_string())?;
+    }
     print::note(&format!("{count} added to {shown}"));
     for (_, candidate, member) in &candidates {
         note_grants(&candidate.plugin.identity().name, member, config);
@@ -68,21 +73,25 @@ pub(super) async fn add(
     Ok(Exit::Ok)
 }
 
+fn json(
+    args: &AddArgs,
+    set: &FetchedSet,
+    candidates: &[(ComponentLocation, Candidate, &SetMember)],
+) -> Value {
+    let plugins: Vec<_> = candidates.iter().map(|(_, it, _)| it.json()).collect();
+    json!({
+        "set": args.location.to_string(),
+        "manifest": set.manifest,
+        "signer": set.signer,
+        "plugins": plugins,
+    })
+}
+
 fn show(
     args: &AddArgs,
     set: &FetchedSet,
     candidates: &[(ComponentLocation, Candidate, &SetMember)],
 ) -> anyhow::Result<()> {
-    if args.json {
-        let plugins: Vec<_> = candidates.iter().map(|(_, it, _)| it.json()).collect();
-        let report = json!({
-            "set": args.location.to_string(),
-            "manifest": set.manifest,
-            "signer": set.signer,
-            "plugins": plugins,
-        });
-        return print::result(&report.to_string());
-    }
     let signer = set.signer.as_ref();
     let signer = signer.map_or_else(|| "none that a rule requires".to_owned(), ToString::to_string);
     let (location, manifest) = (&args.location, set.manifest);

@@ -220,7 +220,7 @@ impl code::CallApprover for ProgramApprovals {
             Some(FirstAnswer::Operator(PromptAnswer::Denied(reason))) => {
                 self.record(&request, "denied", started.elapsed());
                 let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-                let rejection = format!("the user did not approve the call of '{name}'{reason}");
+                let rejection = format!("the user did not approve the call to '{name}'{reason}");
                 code::Decision::Rejected(rejection)
             }
             _ => rejected(),
@@ -229,7 +229,7 @@ impl code::CallApprover for ProgramApprovals {
 }
 
 fn no_one(name: &str) -> String {
-    format!("no one is there to approve the call of '{name}'")
+    format!("no user can be asked to approve the call to '{name}'")
 }
 
 /// Asks at the terminal about a call of a program.
@@ -244,7 +244,7 @@ async fn ask_about_program(name: &str, arguments: &str) -> code::Decision {
             _ => {}
         }
     }
-    code::Decision::Rejected(format!("the user did not approve the call of '{name}'"))
+    code::Decision::Rejected(format!("the user did not approve the call to '{name}'"))
 }
 
 /// Asks about one call that the label policy would block. The approval is never permanent

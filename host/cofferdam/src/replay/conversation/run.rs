@@ -16,6 +16,8 @@ use cofferdam_tool::{
     CallContext, Completion, Content, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
     ToolSource,
 };
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::recorded::RecordedTurn;
 use super::{ConversationDifference, ConversationReport};
@@ -36,11 +38,15 @@ pub(super) struct TurnReplay {
     /// Plugin whose calls run, if not all do.
     plugin: Option<String>,
     plugins: tokio::sync::Mutex<ReplayPlugins>,
-    progress: Mutex<ReplayProgress>,
+    progress: Arc<ReplayProgress>,
 }
 
+/// Progress of a replay, which the model and the tools of its turns share.
 #[derive(Default)]
-struct ReplayProgress {
+pub(super) struct ReplayProgress(Mutex<ProgressState>);
+
+#[derive(Default)]
+struct ProgressState {
     report: ConversationReport,
     turn: usize,
     /// Ids of the calls of the turn that are known to differ.
@@ -50,7 +56,7 @@ struct ReplayProgress {
 /// The recorded model of one turn.
 pub(super) struct RecordedReplies {
     turn: Arc<RecordedTurn>,
-    replay: Arc<TurnReplay>,
+    progress: Arc<ReplayProgress>,
     requests: RequestCount,
 }
 
@@ -86,32 +92,12 @@ impl TurnReplay {
             calls,
             plugin: plugin.map(str::to_owned),
             plugins: tokio::sync::Mutex::new(plugins),
-            progress: Mutex::default(),
+            progress: Arc::default(),
         })
     }
 
-    pub(super) fn begin(&self, turn: usize) {
-        let mut progress = self.progress();
-        progress.turn = turn;
-        progress.different.clear();
-    }
-
-    pub(super) fn report(&self) -> ConversationReport {
-        self.progress().report.clone()
-    }
-
-    /// Adds a difference, of a call or of the turn.
-    pub(super) fn add(&self, call: Option<DifferentCall<'_>>, difference: ReplayDifference) {
-        let mut progress = self.progress();
-        let turn = progress.turn;
-        progress.different.extend(call.map(|call| call.call_id.to_owned()));
-        progress.report.differences.push(ConversationDifference {
-            turn,
-            call: call.map(|call| call.number),
-            tool: call.map(|call| call.tool.to_owned()),
-            id: call.and_then(|call| call.id.map(str::to_owned)),
-            difference,
-        });
+    pub(super) fn progress(&self) -> &Arc<ReplayProgress> {
+        &self.progress
     }
 
     /// Returns the recorded call with an id that its caller gave, nearest to the reply that made
@@ -126,9 +112,35 @@ impl TurnReplay {
         call.recording.is_some()
             && self.plugin.as_ref().is_none_or(|plugin| call.plugin.as_ref() == Some(plugin))
     }
+}
 
-    fn progress(&self) -> MutexGuard<'_, ReplayProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+impl ReplayProgress {
+    pub(super) fn begin(&self, turn: usize) {
+        let mut progress = self.lock();
+        progress.turn = turn;
+        progress.different.clear();
+    }
+
+    pub(super) fn report(&self) -> ConversationReport {
+        self.lock().report.clone()
+    }
+
+    /// Adds a difference, of a call or of the turn.
+    pub(super) fn add(&self, call: Option<DifferentCall<'_>>, difference: ReplayDifference) {
+        let mut progress = self.lock();
+        let turn = progress.turn;
+        progress.different.extend(call.map(|call| call.call_id.to_owned()));
+        progress.report.differences.push(ConversationDifference {
+            turn,
+            call: call.map(|call| call.number),
+            tool: call.map(|call| call.tool.to_owned()),
+            id: call.and_then(|call| call.id.map(str::to_owned)),
+            difference,
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -143,8 +155,8 @@ pub(super) struct DifferentCall<'c> {
 }
 
 impl RecordedReplies {
-    pub(super) fn new(turn: Arc<RecordedTurn>, replay: Arc<TurnReplay>) -> Self {
-        Self { turn, replay, requests: RequestCount::default() }
+    pub(super) fn new(turn: Arc<RecordedTurn>, progress: Arc<ReplayProgress>) -> Self {
+        Self { turn, progress, requests: RequestCount::default() }
     }
 
     pub(super) fn requests(&self) -> RequestCount {
@@ -157,7 +169,7 @@ impl RecordedReplies {
         let results = request.messages.iter().flat_map(|message| message.results());
         for replayed in results {
             let Some(recorded) = step.results.get(&replayed.call_id) else { continue };
-            let is_known = self.replay.progress().different.contains(&replayed.call_id);
+            let is_known = self.progress.lock().different.contains(&replayed.call_id);
             let text = redacted_text(&replayed.result);
             if !is_known && (text != recorded.result || replayed.is_error != recorded.is_error) {
                 let call_id = replayed.call_id.as_str();
@@ -166,7 +178,7 @@ impl RecordedReplies {
                 let tool = tool.map_or("", |call| &call.name);
                 let call = DifferentCall { call_id, number, tool, id: None };
                 let difference = compare::shown_results(&recorded.result, &text);
-                self.replay.add(Some(call), difference);
+                self.progress.add(Some(call), difference);
             }
         }
     }
@@ -203,7 +215,13 @@ impl RecordedResults {
         Self { turn, replay, definitions }
     }
 
-    async fn outcome(&self, tool: &str, call_id: &str) -> Outcome {
+    /// Returns the outcome of a call. The future is boxed here because the compiler takes seconds
+    /// to check it for `Send` under the lifetime bounds of `async_trait`.
+    fn outcome<'a>(&'a self, tool: &'a str, call_id: &'a str) -> BoxFuture<'a, Outcome> {
+        self.replayed_outcome(tool, call_id).boxed()
+    }
+
+    async fn replayed_outcome(&self, tool: &str, call_id: &str) -> Outcome {
         let recorded = self.turn.result(call_id);
         let (number, at) = self.turn.position(call_id).unwrap_or_default();
         let entry = self.replay.entry(call_id, at).filter(|call| self.replay.runs(call));
@@ -213,11 +231,11 @@ impl RecordedResults {
                 Ok(Some(outcome)) => return outcome,
                 Ok(None) => return recorded_outcome(recorded),
                 Err(reason) => {
-                    self.replay.progress().report.failed.push((entry.id.clone(), reason));
+                    self.replay.progress.lock().report.failed.push((entry.id.clone(), reason));
                 }
             }
         }
-        self.replay.progress().report.calls_from_log += 1;
+        self.replay.progress.lock().report.calls_from_log += 1;
         recorded_outcome(recorded)
     }
 
@@ -236,7 +254,7 @@ impl RecordedResults {
         let plugin = plugin.map_err(|error| format!("{error:#}"))?;
         let ran = run_to_end(&plugin, &recording).await;
         let (report, completion) = ran.map_err(|error| error.to_string())?;
-        let mut progress = self.replay.progress();
+        let mut progress = self.replay.progress.lock();
         progress.report.calls += 1;
         progress.report.calls_in_other_components += usize::from(!report.is_same_component);
         progress.report.gaps.extend(report.gaps.iter().cloned());
@@ -245,7 +263,7 @@ impl RecordedResults {
             return Ok(None);
         }
         for difference in report.differences {
-            self.replay.add(Some(call), difference);
+            self.replay.progress.add(Some(call), difference);
         }
         Ok(Some(completion.outcome))
     }

@@ -1,5 +1,6 @@
 //! Permissions that plugins ask for and do not have.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cofferdam_engine::{Engine, Plugin};
@@ -10,7 +11,7 @@ use super::ServedState;
 use crate::compose::{self, PluginSpec};
 use crate::error::Context as _;
 use crate::loading::{self, LoadState};
-use crate::{Error, consent, granting};
+use crate::{Error, consent, granting, policy_files};
 
 impl ServedState {
     /// Returns the permissions that the operator can grant with a plain yes, by plugin.
@@ -40,12 +41,14 @@ impl ServedState {
         self.ready().map(of).filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
-    /// Grants a plugin all missing permissions that need no further details, and returns their
-    /// names. If `is_lasting`, it also writes them to the configuration, if there is one.
+    /// Grants a plugin those of `permissions` that it is missing and that need no further details,
+    /// and returns their names. If `is_lasting`, it also writes them to the configuration, if there
+    /// is one.
     pub(in crate::serve) async fn grant_missing(
         &mut self,
         engine: &Engine,
         name: &str,
+        permissions: &BTreeSet<String>,
         is_lasting: bool,
     ) -> crate::Result<Vec<String>> {
         let deciding = compose::policy_files_of(self.plugins.iter().map(|(spec, _)| spec));
@@ -54,9 +57,13 @@ impl ServedState {
         let LoadState::Ready(plugin) = state else {
             return Err(Error::failed(format!("the plugin `{name}` is not available")));
         };
-        let granted = consent::grant_without_details(plugin, spec, is_lasting, &self.operator)?;
+        let mut wider = spec.clone();
+        let operator = &self.operator;
+        let granted =
+            consent::grant_without_details(plugin, &mut wider, permissions, is_lasting, operator)?;
         // The new grant may be a directory that has not been checked yet.
-        granting::check_mounts(&spec.options.grants.mounts, &granting::policy_files(&deciding))?;
+        granting::check_mounts(&wider.options.grants.mounts, &policy_files::locate(&deciding))?;
+        *spec = wider;
         *state = LoadState::Ready(loading::load_again(engine, spec, &self.operator).await?);
         Ok(granted)
     }
