@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cofferdam_tests::{binary, guest, shared_cache};
+use cofferdam_tests::{binary, guest, shared_cache, unused_port};
 use serde_json::Value;
 
 use crate::cli::{Ran, ran};
@@ -342,8 +342,7 @@ const WITNESS: &str = "witness.example/w1+7e136b5c+BAABAgMEBQYHCAkKCwwNDg8QERITF
 fn a_witness_that_is_away_stops_no_call_and_has_signed_nothing() {
     let folder = folder();
     let folder = folder.path();
-    // Nothing listens on this port: it was free a moment ago.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = unused_port();
     let config = |key: &str| {
         format!(
             "[plugins.text]\ncomponent = \"text.wasm\"\n\n[[records.witness]]\n\

@@ -6,12 +6,12 @@ mod sessions;
 mod tasks;
 
 use std::io::Read as _;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cofferdam_tests::{binary, guest, shared_cache};
+use cofferdam_tests::{binary, guest, shared_cache, unused_port};
 use serde_json::{Value, json};
 
 use crate::kubernetes::objects;
@@ -30,23 +30,24 @@ impl Nats {
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         // Without a server, `cargo xtask test` says that these tests are skipped.
         let program = std::env::var_os("COFFERDAM_NATS_SERVER")?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let port = unused_port();
         let mut command = Command::new(program);
-        command.args(["-a", "127.0.0.1", "-p", &port.port().to_string()]).args(arguments);
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string()]).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self { process: command.spawn().unwrap(), address: port.to_string() };
+        let address = format!("127.0.0.1:{port}");
+        let mut server = Self { process: command.spawn().unwrap(), address };
         let started = Instant::now();
-        // A process that another test is starting may still have the listener that has chosen the
-        // port, so that a connection alone says nothing.
         let greets = || {
             let mut greeting = [0; 4];
-            let connected = TcpStream::connect(port).and_then(|mut stream| {
-                stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-                stream.read_exact(&mut greeting)
-            });
+            let connected =
+                TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
+                    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+                    stream.read_exact(&mut greeting)
+                });
             connected.is_ok() && greeting == *b"INFO"
         };
         while !greets() {
+            assert!(server.process.try_wait().unwrap().is_none(), "the server has ended");
             assert!(started.elapsed() < ANSWER_MAX, "the server does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }

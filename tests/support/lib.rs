@@ -7,8 +7,10 @@
     reason = "everything here serves tests, where a panic is the message"
 )]
 
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use cofferdam_engine::{
     Compiler, Component, Engine, EngineConfig, Grants, LoadError, Plugin, PluginOptions, PoolSize,
@@ -212,6 +214,20 @@ impl Host {
 impl Default for Host {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Returns a port on which nothing listens. Systems do not choose ports below 32768 for connections
+/// and listeners of other processes and tests, and each call returns another one.
+#[must_use]
+pub fn unused_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Not by listening: a process that another test is starting would have the listener, too.
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            return port;
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::error::Context as _;
 
-/// Maximum time to wait for other processes.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Maximum time to wait for other processes, each of which may wait for a slow disk.
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lock on a folder. Hold it while a file is read, changed and written; dropping it releases the
 /// lock.
@@ -26,7 +26,7 @@ impl FolderLock {
     /// if the file system does not support locks.
     ///
     /// # Errors
-    /// Returns an error if another process holds the lock for longer than 10 seconds.
+    /// Returns an error if another process holds the lock for longer than 30 seconds.
     pub fn take(path: &Path) -> crate::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) else {

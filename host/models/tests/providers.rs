@@ -10,10 +10,11 @@
     reason = "a test fails by panicking, and says on standard output when it is skipped"
 )]
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use cofferdam_agent::{
@@ -30,11 +31,22 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Maximum time that a server takes to start on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Held while a port is chosen and while a server is started.
-static STARTING: Mutex<()> = Mutex::new(());
 /// Key that both servers require.
 const KEY: &str = "right-key";
 const WRONG_KEY: &str = "wrong-key-0123456789";
+
+/// Returns a port on which nothing listens. Systems do not choose ports below 32768 for connections
+/// and listeners of other processes and tests, and each call returns another one.
+fn unused_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Not by listening: a process that another test is starting would have the listener, too.
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            return port;
+        }
+    }
+}
 
 /// A server that runs until it is dropped.
 struct Server {
@@ -63,11 +75,7 @@ impl Server {
         let folder = PathBuf::from(folder);
         let node = std::fs::read_to_string(folder.join("node")).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models").join(script);
-        // Another process that is started meanwhile has a copy of the listener until it runs its
-        // program, so that the port would answer without a server.
-        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = unused_port();
         let child = Command::new(node)
             .arg(folder.join("npm/node_modules").join(program))
             .args(line)
@@ -78,7 +86,6 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        drop(starting);
         let mut server = Self { child, port };
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

@@ -6,7 +6,7 @@
 //! compare `cofferdam serve --cluster` with `cofferdam serve`.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use cofferdam_cluster::nats::{NatsBus, NatsOptions};
 use cofferdam_cluster::{Dispatcher, DispatcherOptions};
 use cofferdam_engine::{EngineConfig, PoolSize};
-use cofferdam_tests::{Host, config, guest, root, shared_cache};
+use cofferdam_tests::{Host, config, guest, root, shared_cache, unused_port};
 use cofferdam_tool::{CallContext, Toolset};
 use tokio::task::JoinSet;
 
@@ -221,7 +221,7 @@ struct Process {
 
 impl Process {
     fn nats(program: &Path) -> anyhow::Result<Self> {
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, unused_port()));
         let port = address.port().to_string();
         let mut command = Command::new(program);
         command.args(["-a", "127.0.0.1", "-p", &port]);

@@ -1,12 +1,12 @@
 //! Debian's registry, with TLS and a login, and skopeo.
 
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cofferdam_tests::guest;
+use cofferdam_tests::{guest, unused_port};
 use serde_json::Value;
 
 use super::Folder;
@@ -37,9 +37,7 @@ impl DebianRegistry {
         std::fs::write(folder.join("ca.pem"), certified.cert.pem()).unwrap();
         std::fs::write(folder.join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
         std::fs::write(folder.join("passwords"), PASSWORDS).unwrap();
-        let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = unused_port();
         let at = |name: &str| folder.join(name).display().to_string();
         let mut config = String::from("version: 0.1\nlog: {level: error}\n");
         writeln!(config, "storage: {{filesystem: {{rootdirectory: {:?}}}}}", at("data")).unwrap();
@@ -55,9 +53,10 @@ impl DebianRegistry {
         std::fs::write(folder.join("registry.yml"), config).unwrap();
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(folder.join("registry.yml"));
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(child.try_wait().unwrap().is_none(), "the registry has ended");
             assert!(started.elapsed() < START_MAX, "the registry does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }

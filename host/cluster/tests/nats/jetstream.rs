@@ -1,6 +1,5 @@
 //! The store of results in JetStream.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use cofferdam_cluster::keyed::KeyedResults;
 use cofferdam_cluster::nats::{NatsError, NatsResults};
 use serde_json::json;
 
-use super::server::{Server, connect_nats, program};
+use super::server::{Server, connect_nats, program, unused_port};
 
 /// Maximum time for an election on a busy machine.
 const ELECTION_MAX: Duration = Duration::from_secs(60);
@@ -88,11 +87,7 @@ async fn a_store_that_cannot_be_used_is_one_line_that_says_what_to_do() {
 
 /// Starts three servers of one cluster.
 fn cluster(folder: &std::path::Path) -> Vec<Server> {
-    let listeners: Vec<_> =
-        (0..3).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-    let ports: Vec<_> =
-        listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-    drop(listeners);
+    let ports: Vec<_> = (0..3).map(|_| unused_port()).collect();
     let routes: Vec<_> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
     let start = |(number, port): (usize, &u16)| {
         let config = folder.join(format!("{number}.conf"));

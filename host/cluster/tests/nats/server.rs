@@ -1,10 +1,11 @@
 //! NATS servers of the tests.
 
 use std::io::Read as _;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use cofferdam_cluster::keyed::KeyedResults;
@@ -24,8 +25,20 @@ pub(crate) fn program() -> Option<PathBuf> {
     program
 }
 
-/// Returns whether a server greets a connection. A process that another test is starting may still
-/// have the listener that has chosen the port, so that a connection alone says nothing.
+/// Returns a port on which nothing listens. Systems do not choose ports below 32768 for connections
+/// and listeners of other processes and tests, and each call returns another one.
+pub(crate) fn unused_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Not by listening: a process that another test is starting would have the listener, too.
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            return port;
+        }
+    }
+}
+
+/// Returns whether a NATS server greets a connection.
 fn greets(port: u16) -> bool {
     let mut greeting = [0; 4];
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
@@ -47,9 +60,8 @@ impl Server {
     /// Starts a server; `None` if there is none.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         let program = program()?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Some(Self::on_port(program, arguments, port.port()))
+        Some(Self::on_port(program, arguments, unused_port()))
     }
 
     /// Starts a server with JetStream, which stores in `folder`.
