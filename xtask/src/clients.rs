@@ -19,6 +19,12 @@ pub(crate) fn run() -> anyhow::Result<()> {
     node::run()
 }
 
+/// Installs missing packages.
+pub(crate) fn install() -> anyhow::Result<()> {
+    python::install()?;
+    node::install()
+}
+
 /// Checks and tests the clients in a run of all tests. Skips those whose packages are not installed
 /// with a note, except in CI.
 pub(crate) fn for_tests() -> anyhow::Result<()> {

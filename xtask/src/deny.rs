@@ -1,62 +1,42 @@
 //! Checks licenses, bans, sources and known vulnerabilities of dependencies, with `cargo deny` and
 //! `deny.toml`.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
-use crate::run::{cargo, is_ci, root, section};
+use crate::packages::text;
+use crate::run::{command, root, section};
+use crate::tools;
 
-/// Version of cargo-deny to install if it is missing.
-const VERSION: &str = "0.20.2";
-
-/// Checks the dependencies. If cargo-deny is missing, CI installs it, which takes some minutes, and
-/// other machines skip the check with a note.
+/// Checks the dependencies.
 pub(crate) fn run() -> anyhow::Result<()> {
-    if !is_installed() {
-        if !is_ci() {
-            section(&format!(
-                "dependencies are not checked: cargo-deny is not installed (cargo install \
-                 cargo-deny --locked --version {VERSION})"
-            ));
-            return Ok(());
-        }
-        section("installing cargo-deny, which takes some minutes");
-        // Without optimizations, building takes a third of the time, and a check still takes only
-        // seconds.
-        cargo(&["install", "cargo-deny", "--locked", "--debug", "--version", VERSION])?;
-    }
+    let Some(program) = tools::find("cargo-deny")? else { return Ok(()) };
     section("dependencies: licenses, bans, sources");
-    cargo(&["deny", "--all-features", "check", "licenses", "bans", "sources"])?;
-    advisories()
+    let check = ["--all-features", "check", "licenses", "bans", "sources"];
+    command(text(&program)?, &check).run(&root())?;
+    advisories(&program)
 }
 
 /// Checks for known vulnerabilities. Fetches the advisory database over the network; a network
 /// error skips the check with a note, a vulnerability is an error.
-fn advisories() -> anyhow::Result<()> {
+fn advisories(program: &Path) -> anyhow::Result<()> {
     section("dependencies: known vulnerabilities");
-    if !deny(&["fetch", "db"])?.success() {
+    if !deny(program, &["fetch", "db"])?.success() {
         section(
             "known vulnerabilities are NOT checked: the database of advisories cannot be reached",
         );
         return Ok(());
     }
-    if !deny(&["--all-features", "--offline", "check", "advisories"])?.success() {
+    if !deny(program, &["--all-features", "--offline", "check", "advisories"])?.success() {
         bail!("a dependency has a known vulnerability");
     }
     Ok(())
 }
 
-fn deny(arguments: &[&str]) -> anyhow::Result<std::process::ExitStatus> {
-    Ok(Command::new("cargo").arg("deny").args(arguments).current_dir(root()).status()?)
-}
-
-fn is_installed() -> bool {
-    let mut version = Command::new("cargo");
-    version
-        .args(["deny", "--version"])
-        .current_dir(root())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    version.status().is_ok_and(|status| status.success())
+fn deny(program: &Path, arguments: &[&str]) -> anyhow::Result<ExitStatus> {
+    let mut deny = Command::new(program);
+    deny.args(arguments).current_dir(root());
+    deny.status().with_context(|| format!("cannot run {}", program.display()))
 }

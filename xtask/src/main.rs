@@ -29,13 +29,15 @@ mod s3;
 mod sdks;
 mod server;
 mod toolchains;
+mod tools;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::run::{cargo, cargo_in, root, section};
+use crate::run::{cargo, cargo_in, is_ci, root, section};
+use crate::toolchains::Toolchain;
 
 /// Variable with the number of tests that a test program runs at the same time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
@@ -170,20 +172,18 @@ fn run(command: Command) -> anyhow::Result<()> {
 }
 
 fn test() -> anyhow::Result<()> {
-    guests::build()?;
-    section("building the host");
-    build()?;
+    // Installers wait for the network or use one core.
+    let (compiled, servers) = side_by_side(compile, TestServers::start);
+    compiled?;
+    let servers = servers?;
     languages::build()?;
     projects::build()?;
     code::build()?;
     picture::check()?;
-    section("testing the sample tools natively");
-    guests::test()?;
-    code::test()?;
-    // Installers and most test tools of other languages use one core.
-    let (sdks, servers) = side_by_side(sdks::test, TestServers::start);
+    // So do most test tools of other languages.
+    let (natively, sdks) = side_by_side(test_natively, sdks::test);
+    natively?;
     sdks?;
-    let servers = servers?;
     section("testing the workspace, its parts and end to end");
     let mut tests = run::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
     for (name, value) in servers.variables() {
@@ -204,6 +204,18 @@ fn test() -> anyhow::Result<()> {
     conformance()
 }
 
+fn compile() -> anyhow::Result<()> {
+    guests::build()?;
+    section("building the host");
+    build()
+}
+
+fn test_natively() -> anyhow::Result<()> {
+    section("testing the sample tools natively");
+    guests::test()?;
+    code::test()
+}
+
 /// Servers and programs that tests of the workspace use.
 struct TestServers {
     buckets: Option<s3::Server>,
@@ -211,12 +223,19 @@ struct TestServers {
 }
 
 impl TestServers {
-    /// Installs what is missing, and starts the server that runs during the tests.
+    /// Installs what is missing, also for later steps, and starts the server that runs during the
+    /// tests.
     fn start() -> anyhow::Result<Self> {
+        Toolchain::install_in_ci(&Toolchain::ALL)?;
+        toolchains::valgrind_for_tests()?;
         toolchains::registry_for_tests()?;
         toolchains::browser_for_tests()?;
         let programs = [models::for_tests()?, registry::for_tests()?, nats::for_tests()?];
         let programs = programs.into_iter().flatten().collect();
+        if is_ci() {
+            clients::install()?;
+            mcp::install()?;
+        }
         Ok(Self { buckets: s3::for_tests()?, programs })
     }
 
@@ -268,7 +287,13 @@ fn lint() -> anyhow::Result<()> {
         cargo_in(workspace.folder, &["fmt", "--all", "--check"])?;
     }
     section("clippy");
-    cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    // The lint of the interpreter compiles C.
+    let (checked, installed) = side_by_side(
+        || cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]),
+        || Toolchain::install_in_ci(&[Toolchain::Clang]),
+    );
+    checked?;
+    installed?;
     guests::lint()?;
     code::lint()?;
     section("documentation");

@@ -34,6 +34,11 @@ const PACKAGES: Packages = Packages {
     node: ["tests/clients/package.json", "tests/clients/package-lock.json"],
 };
 
+/// Installs missing packages.
+pub(crate) fn install() -> anyhow::Result<()> {
+    PACKAGES.install().map(drop)
+}
+
 /// Installs missing packages and runs one part, or both. Guests and host must be built.
 pub(crate) fn run(part: Option<Part>) -> anyhow::Result<()> {
     let tools = PACKAGES.install()?;

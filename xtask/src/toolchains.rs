@@ -63,6 +63,8 @@ pub(crate) enum Toolchain {
 }
 
 impl Toolchain {
+    pub(crate) const ALL: [Self; 5] = [Self::Clang, Self::Python, Self::Go, Self::Node, Self::Zig];
+
     /// Returns whether the toolchain can be used. If it is missing, CI installs it, and other
     /// machines print a note.
     pub(crate) fn is_ready(self) -> anyhow::Result<bool> {
@@ -77,6 +79,17 @@ impl Toolchain {
         }
         section(&format!("installing the toolchain of {}", self.languages()));
         self.install().map(|()| true)
+    }
+
+    /// Installs what CI needs of these toolchains, while other steps compile. Other machines do
+    /// nothing.
+    pub(crate) fn install_in_ci(toolchains: &[Self]) -> anyhow::Result<()> {
+        if is_ci() {
+            for toolchain in toolchains {
+                toolchain.is_ready()?;
+            }
+        }
+        Ok(())
     }
 
     fn languages(self) -> &'static str {
@@ -150,7 +163,11 @@ pub(crate) fn has_valgrind() -> bool {
     succeeds(Command::new("valgrind").arg("--version"))
 }
 
-pub(crate) fn install_valgrind() -> anyhow::Result<()> {
+/// Installs valgrind in CI. Without it, other machines skip the count of instructions.
+pub(crate) fn valgrind_for_tests() -> anyhow::Result<()> {
+    if has_valgrind() || !is_ci() {
+        return Ok(());
+    }
     section("installing valgrind");
     apt_install(&["valgrind"])
 }

@@ -31,6 +31,11 @@ pub(super) fn run() -> anyhow::Result<()> {
     node(&tools, &["--test", "--test-reporter=dot", "test/*.test.js"])
 }
 
+/// Installs the packages if they are missing or outdated.
+pub(super) fn install() -> anyhow::Result<()> {
+    PACKAGES.install().map(drop)
+}
+
 /// Returns whether an earlier run has installed the packages of the lock file.
 pub(super) fn is_installed() -> anyhow::Result<bool> {
     Ok(PACKAGES.installed()?.is_some())

@@ -50,7 +50,8 @@ pub(super) fn is_installed() -> anyhow::Result<bool> {
     Ok(installed.is_ok_and(|text| Some(text) == wanted().ok()))
 }
 
-fn install() -> anyhow::Result<()> {
+/// Installs the packages if they are missing or outdated.
+pub(super) fn install() -> anyhow::Result<()> {
     if is_installed()? {
         return Ok(());
     }
