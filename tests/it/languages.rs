@@ -283,7 +283,7 @@ async fn directories_are_made_listed_renamed_and_removed() {
             ("status /data/d/a/b", "ENOENT"),
             ("exists /data/d/a", "true"),
             ("exists /data/none", "false"),
-            ("age /data/d/a", "0"),
+            ("is_new /data/d/a", "true"),
             ("same /data/d/a /data/d/../d/a", "true"),
             ("same /data/d/a /data/d/e", "false"),
             ("rename /data/d/a /data/d/b", "done"),

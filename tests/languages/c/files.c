@@ -178,9 +178,11 @@ static char *status(const char *path) {
     return stat(path, &stat_of) ? failed() : kind_and_size(&stat_of);
 }
 
-static char *age(const char *path) {
+static char *is_new(const char *path) {
     struct stat stat_of;
-    return stat(path, &stat_of) ? failed() : say("%lld", (long long)(time(NULL) - stat_of.st_mtime));
+    if (stat(path, &stat_of)) return failed();
+    time_t age = time(NULL) - stat_of.st_mtime;
+    return say(0 <= age && age < 60 ? "true" : "false");
 }
 
 static char *is_same(const char *path, const char *other_path) {
@@ -256,7 +258,7 @@ static char *run(char **words) {
     STEP("sync") return sync_both(descriptor(a));
     STEP("truncate") return truncate_at(a, atol(b));
     STEP("status") return status(a);
-    STEP("age") return age(a);
+    STEP("is_new") return is_new(a);
     STEP("same") return is_same(a, b);
     STEP("exists") return say(access(a, F_OK) ? "false" : "true");
     STEP("make") return done(mkdir(a, 0777) == 0);

@@ -129,8 +129,8 @@ class Run:
     def status(self, path):
         return kind_and_size(os.stat(path))
 
-    def age(self, path):
-        return str(int(time.time() - os.stat(path).st_mtime))
+    def is_new(self, path):
+        return str(0 <= int(time.time() - os.stat(path).st_mtime) < 60).lower()
 
     def same(self, one, other):
         return str(os.path.samefile(one, other)).lower()

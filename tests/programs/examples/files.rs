@@ -7,6 +7,7 @@
 use std::ffi::{CString, c_char, c_int};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
 
 use cofferdam_test_programs::*;
 
@@ -57,10 +58,10 @@ fn act(what: &str, from: &str, to: &str) -> io::Result<String> {
             })
             .into()
         }),
-        "age" => Ok(format!(
-            "{}s",
-            fs::metadata(from)?.modified()?.elapsed().unwrap_or_default().as_secs()
-        )),
+        "is_new" => {
+            let age = fs::metadata(from)?.modified()?.elapsed().unwrap_or_default();
+            Ok((age < Duration::from_secs(60)).to_string())
+        }
         "set_len" => done(OpenOptions::new().write(true).open(from)?.set_len(number(to))),
         "write_to_read_only" => done(File::open(from)?.write_all(to.as_bytes())),
         "list" => list(from),
