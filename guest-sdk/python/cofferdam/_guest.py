@@ -114,6 +114,10 @@ def _import(main: str) -> None:
     _install.install()
     importlib.import_module(main)
     _install.adapt()
+    # Imports `urllib.request`, which has to find the transport.
+    from cofferdam._http import _warm
+
+    _host.WARM_UP.append(_warm.up)
 
 
 def _take_over(main: str) -> None:
