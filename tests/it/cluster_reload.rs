@@ -195,7 +195,7 @@ fn workers_with_another_version_replace_all_others_and_no_call_is_lost() {
         digests.push(digest(&mut gateway));
     }
     assert!(digests[0] != digests[1] && digests[..2] == digests[2..], "{digests:?}");
-    assert!(stream.end() > 1000);
+    assert!(stream.end() > 100);
 }
 
 #[test]
