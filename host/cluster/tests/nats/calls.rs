@@ -164,7 +164,8 @@ async fn without_a_worker_the_answer_comes_at_once() {
     let started = Instant::now();
     let ended = call(&gateway.toolset, "echo", json!({}), "1").await;
     assert_eq!(type_name(&ended), "WorkerUnavailable");
-    assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
+    // A gateway that waits for a worker does so for ten seconds.
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
 
     let bus = server.bus().await;
     let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
