@@ -72,13 +72,21 @@ function runJobs() {
   jobs.length = 0;
 }
 
-/** Implements `Promise`. */
+/** Passed instead of an executor to make a promise that only this class settles. */
+const WITHOUT_EXECUTOR = () => {};
+
+/**
+ * Implements `Promise`. A tool that sends one request makes dozens of promises, so that each makes
+ * as few functions as it can.
+ */
 export class JobPromise {
   #state = "pending";
   #value;
-  #reactions = [];
+  /** Jobs that begin when the promise settles; undefined while there are none. */
+  #reactions;
 
   constructor(executor) {
+    if (executor === WITHOUT_EXECUTOR) return;
     if (typeof executor !== "function") throw new TypeError("a promise needs a function");
     const { resolve, reject } = this.#settlers();
     try {
@@ -89,19 +97,19 @@ export class JobPromise {
   }
 
   then(onFulfilled, onRejected) {
-    return new JobPromise((resolve, reject) => {
-      const react = () => {
-        const handler = this.#state === "fulfilled" ? onFulfilled : onRejected;
-        if (typeof handler !== "function") return this.#state === "fulfilled" ? resolve(this.#value) : reject(this.#value);
-        try {
-          resolve(handler(this.#value));
-        } catch (error) {
-          reject(error);
-        }
-      };
-      if (this.#state === "pending") this.#reactions.push(react);
-      else later(react);
+    const next = new JobPromise(WITHOUT_EXECUTOR);
+    this.#follow(() => {
+      const handler = this.#state === "fulfilled" ? onFulfilled : onRejected;
+      if (typeof handler !== "function") return next.#adopt(this);
+      let result;
+      try {
+        result = handler(this.#value);
+      } catch (error) {
+        return next.#settle("rejected", error);
+      }
+      next.#resolve(result);
     });
+    return next;
   }
 
   catch(onRejected) {
@@ -124,17 +132,21 @@ export class JobPromise {
   }
 
   static resolve(value) {
-    return value instanceof JobPromise ? value : new JobPromise((resolve) => resolve(value));
+    if (value instanceof JobPromise) return value;
+    const promise = new JobPromise(WITHOUT_EXECUTOR);
+    promise.#resolve(value);
+    return promise;
   }
 
   static reject(reason) {
-    return new JobPromise((_, reject) => reject(reason));
+    const promise = new JobPromise(WITHOUT_EXECUTOR);
+    promise.#settle("rejected", reason);
+    return promise;
   }
 
   static withResolvers() {
-    let resolve, reject;
-    const promise = new JobPromise((...both) => ([resolve, reject] = both));
-    return { promise, resolve, reject };
+    const promise = new JobPromise(WITHOUT_EXECUTOR);
+    return { promise, ...promise.#settlers() };
   }
 
   static try(act, ...args) {
@@ -170,41 +182,61 @@ export class JobPromise {
   /** Returns functions of which only the first call has an effect. */
   #settlers() {
     let isDone = false;
-    const once = (act) => (value) => {
-      if (isDone) return;
-      isDone = true;
-      act(value);
-    };
     return {
-      resolve: once((value) => this.#resolve(value)),
-      reject: once((reason) => this.#settle("rejected", reason)),
+      resolve: (value) => {
+        if (isDone) return;
+        isDone = true;
+        this.#resolve(value);
+      },
+      reject: (reason) => {
+        if (isDone) return;
+        isDone = true;
+        this.#settle("rejected", reason);
+      },
     };
   }
 
   #resolve(value) {
     if (value === this) return this.#settle("rejected", new TypeError("a promise cannot wait for itself"));
     if ((typeof value !== "object" && typeof value !== "function") || value === null) return this.#settle("fulfilled", value);
-    const { resolve, reject } = this.#settlers();
+    let then;
     try {
-      const then = value.then;
-      if (typeof then !== "function") return this.#settle("fulfilled", value);
-      later(() => {
-        try {
-          then.call(value, resolve, reject);
-        } catch (error) {
-          reject(error);
-        }
-      });
+      then = value.then;
     } catch (error) {
-      reject(error);
+      return this.#settle("rejected", error);
     }
+    if (typeof then !== "function") return this.#settle("fulfilled", value);
+    if (then === JobPromise.prototype.then && #state in value) return later(() => value.#follow(() => this.#adopt(value)));
+    const { resolve, reject } = this.#settlers();
+    later(() => {
+      try {
+        then.call(value, resolve, reject);
+      } catch (error) {
+        reject(error);
+      }
+    });
+  }
+
+  /** Settles as `other` has settled. */
+  #adopt(other) {
+    if (other.#state === "fulfilled") this.#resolve(other.#value);
+    else this.#settle("rejected", other.#value);
+  }
+
+  /** Adds a job that begins when the promise has settled. */
+  #follow(react) {
+    if (this.#state !== "pending") later(react);
+    else if (this.#reactions === undefined) this.#reactions = [react];
+    else this.#reactions.push(react);
   }
 
   #settle(state, value) {
     this.#state = state;
     this.#value = value;
-    for (const react of this.#reactions) later(react);
-    this.#reactions = [];
+    const reactions = this.#reactions;
+    if (reactions === undefined) return;
+    this.#reactions = undefined;
+    for (const react of reactions) later(react);
   }
 }
 

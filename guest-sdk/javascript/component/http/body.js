@@ -1,7 +1,7 @@
 /** Bodies of requests and responses. */
 
 import { URLSearchParams } from "../url/search.js";
-import { ReadableStream, disturbed } from "./streams.js";
+import { ReadableStream, disturbed, drain } from "./streams.js";
 
 const TEXT = "text/plain;charset=UTF-8";
 const FORM = "application/x-www-form-urlencoded;charset=UTF-8";
@@ -60,12 +60,12 @@ export class Body {
     return taken instanceof ReadableStream ? collect(taken) : (taken?.slice() ?? new Uint8Array());
   }
 
-  async json() {
-    return JSON.parse(await this.text());
+  json() {
+    return this.text().then(JSON.parse);
   }
 
-  async text() {
-    return new TextDecoder().decode(await this.bytes());
+  text() {
+    return this.bytes().then((bytes) => new TextDecoder().decode(bytes));
   }
 
   /** Takes the content, which is then used. */
@@ -91,11 +91,11 @@ export class Body {
 async function collect(stream) {
   const chunks = [];
   let length = 0;
-  for await (const chunk of stream) {
+  await stream[drain]((chunk) => {
     if (!(chunk instanceof Uint8Array)) throw new TypeError("a chunk of the body is not a Uint8Array");
     chunks.push(chunk);
     length += chunk.length;
-  }
+  });
   if (chunks.length === 1 && chunks[0].buffer.byteLength === length) return chunks[0];
   const bytes = new Uint8Array(length);
   let at = 0;

@@ -7,7 +7,7 @@ import { failed, requestError } from "./errors.js";
 import { ReadableStream } from "./streams.js";
 
 const READ_BYTES = 65_536;
-const METHODS = ["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"];
+const METHODS = ["head", "post", "put", "delete", "connect", "options", "trace", "patch"];
 
 /**
  * Maximum number of requests that wait for a response at one time; the others wait for their turn.
@@ -23,14 +23,12 @@ const queue = new Map();
  * and a `signal`, and waits for the head of the response: its `status`, and pairs of `headers`.
  * Then exactly one of its functions is called: `body` returns a stream, and `close` drops the body.
  */
-export async function send(request) {
+export function send(request) {
   const exchange = new Exchange(request.url, request.signal);
-  try {
-    return await exchange.run(request);
-  } catch (error) {
+  return exchange.run(request).catch((error) => {
     exchange.close();
     throw error;
-  }
+  });
 }
 
 class Exchange {
@@ -62,20 +60,17 @@ class Exchange {
   }
 
   async run({ method, headers, content }) {
-    await Promise.race([this.#turn(), this.#aborted.promise]);
+    if (waiting.size < WAITING_MAX) waiting.add(this);
+    else await Promise.race([new Promise((resolve) => queue.set(this, resolve)), this.#aborted.promise]);
     const outgoing = this.#outgoing(method, headers);
     const body = content === null ? undefined : this.#open(outgoing.body());
     this.#handles.delete(outgoing);
     const future = this.#open(this.#denoted(() => handler.handle(outgoing, null)));
-    const sent = body === undefined ? undefined : this.#upload(body, content);
-    const response = await Promise.race([this.#response(future), this.#aborted.promise, failureOf(sent)]);
+    const ends = [this.#response(future), this.#aborted.promise];
+    if (body !== undefined) ends.push(failureOf(this.#upload(body, content)));
+    const response = await Promise.race(ends);
     this.#endTurn();
     return this.#incoming(response);
-  }
-
-  async #turn() {
-    if (waiting.size === WAITING_MAX) await new Promise((resolve) => queue.set(this, resolve));
-    else waiting.add(this);
   }
 
   #endTurn() {
@@ -90,24 +85,37 @@ class Exchange {
   }
 
   #outgoing(method, headers) {
+    const fields = this.#fields(headers.map(([name, value]) => [name, latin1(value)]));
+    this.#handles.delete(fields);
+    const outgoing = this.#open(new types.OutgoingRequest(fields));
+    const { protocol, host, pathname, search } = this.#url;
+    // Each call of the host takes as long as many lines here.
+    if (method !== "GET") {
+      const known = METHODS.find((name) => name.toUpperCase() === method);
+      outgoing.setMethod(known === undefined ? { tag: "other", val: method } : { tag: known });
+    }
+    outgoing.setScheme({ tag: protocol === "https:" ? "HTTPS" : "HTTP" });
+    outgoing.setAuthority(host);
+    outgoing.setPathWithQuery(pathname + search);
+    return outgoing;
+  }
+
+  #fields(entries) {
+    try {
+      return this.#open(types.Fields.fromList(entries));
+    } catch {
+      // One of them is not accepted.
+    }
     const fields = this.#open(new types.Fields());
-    for (const [name, value] of headers) {
+    for (const [name, value] of entries) {
       try {
-        fields.append(name, latin1(value));
+        fields.append(name, value);
       } catch (error) {
         // As in browsers, headers that a program may not set are ignored.
         if (error.payload?.tag !== "forbidden") throw new TypeError(`the header ${name} is invalid`);
       }
     }
-    this.#handles.delete(fields);
-    const outgoing = this.#open(new types.OutgoingRequest(fields));
-    const { protocol, host, pathname, search } = this.#url;
-    const known = METHODS.find((name) => name.toUpperCase() === method);
-    outgoing.setMethod(known === undefined ? { tag: "other", val: method } : { tag: known });
-    outgoing.setScheme({ tag: protocol === "https:" ? "HTTPS" : "HTTP" });
-    outgoing.setAuthority(host);
-    outgoing.setPathWithQuery(pathname + search);
-    return outgoing;
+    return fields;
   }
 
   async #response(future) {
@@ -126,12 +134,14 @@ class Exchange {
     return {
       status: response.status(),
       headers,
-      body: () => this.#download(response),
+      body: () => this.#download(response, contentLength(headers)),
       close: () => this.close(),
     };
   }
 
-  #download(response) {
+  /** Returns a stream of a body of `length` bytes; Infinity if the response does not say. */
+  #download(response, length) {
+    let left = length;
     const input = this.#open(this.#open(response.consume()).stream());
     this.#drop(response);
     return new ReadableStream(
@@ -143,7 +153,12 @@ class Exchange {
             await this.#ready(input);
             bytes = this.#read(input);
           }
-          if (bytes !== undefined) return controller.enqueue(bytes);
+          if (bytes !== undefined) {
+            controller.enqueue(bytes);
+            left -= bytes.length;
+            // A read at the end would throw, which takes as long as the whole read of a short body.
+            if (left > 0) return;
+          }
           this.close();
           controller.close();
         },
@@ -206,10 +221,9 @@ class Exchange {
   }
 
   /** Waits for a handle with the method `subscribe`. */
-  async #ready(handle) {
+  #ready(handle) {
     const pollable = this.#open(handle.subscribe());
-    await loop.ready(pollable);
-    this.#drop(pollable);
+    return loop.ready(pollable).then(() => this.#drop(pollable));
   }
 
   #open(handle) {
@@ -244,11 +258,18 @@ class Exchange {
 
 /** Returns a promise that rejects as `promise` does, and never resolves. */
 function failureOf(promise) {
-  return new Promise((_, reject) => promise?.catch(reject));
+  return new Promise((_, reject) => promise.catch(reject));
+}
+
+function contentLength(headers) {
+  const [, value] = headers.find(([name]) => name.toLowerCase() === "content-length") ?? [];
+  return value !== undefined && /^[0-9]+$/.test(value) ? Number(value) : Infinity;
 }
 
 function latin1(text) {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
 }
 
 function fromLatin1(bytes) {

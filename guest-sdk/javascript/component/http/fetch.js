@@ -4,7 +4,7 @@ import { URL } from "../url/url.js";
 import { content } from "./body.js";
 import { failed } from "./errors.js";
 import { gunzip, unzlib } from "./inflate.js";
-import { Request } from "./request.js";
+import { Request, address } from "./request.js";
 import { Response, WITHOUT_BODY, receive } from "./response.js";
 import { ReadableStream } from "./streams.js";
 
@@ -48,7 +48,7 @@ function firstHop(request) {
   const { method } = request;
   const length = body instanceof Uint8Array ? body.length : body === null && /^(?:POST|PUT)$/.test(method) ? 0 : undefined;
   if (length !== undefined && !request.headers.has("content-length")) headers.push(["content-length", String(length)]);
-  return { method, url: new URL(request.url), headers, content: body };
+  return { method, url: request[address], headers, content: body };
 }
 
 function nextHop({ method, url, headers, content }, status, location) {

@@ -11,6 +11,9 @@ const NORMALIZED = /^(?:DELETE|GET|HEAD|OPTIONS|POST|PUT)$/i;
 const FORBIDDEN = /^(?:CONNECT|TRACE|TRACK)$/i;
 const REDIRECTS = ["follow", "error", "manual"];
 
+/** Names the parsed URL of a request. */
+export const address = Symbol("address");
+
 export class Request extends Body {
   #method;
   #url;
@@ -21,7 +24,7 @@ export class Request extends Body {
   constructor(input, init = {}) {
     const given = input instanceof Request ? input : undefined;
     const method = methodOf(init.method ?? given?.method ?? "GET");
-    const url = given === undefined ? urlOf(input) : given.url;
+    const url = given === undefined ? urlOf(input) : given.#url;
     const replaced = bodyOf(init.body);
     const isReplaced = init.body !== undefined && init.body !== null;
     if (isReplaced && /^(?:GET|HEAD)$/.test(method)) throw new TypeError(`a request with the method ${method} cannot have a body`);
@@ -39,6 +42,10 @@ export class Request extends Body {
   }
 
   get url() {
+    return this.#url.href;
+  }
+
+  get [address]() {
     return this.#url;
   }
 
@@ -79,7 +86,7 @@ function urlOf(input) {
   if (url.username !== "" || url.password !== "") {
     throw new TypeError(`the URL of a request to ${url.host} has credentials; pass them in the header Authorization`);
   }
-  return url.href;
+  return url;
 }
 
 function choice(redirect) {

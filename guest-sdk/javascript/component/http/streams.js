@@ -6,6 +6,9 @@
 /** Names whether chunks have been read, or the stream was canceled. */
 export const disturbed = Symbol("disturbed");
 
+/** Names the function that reads all chunks, with fewer promises than an iteration. */
+export const drain = Symbol("drain");
+
 export class ReadableStream {
   #source;
   #controller;
@@ -21,14 +24,14 @@ export class ReadableStream {
   #isPulling = false;
   #mustPull = false;
   #isCloseRequested = false;
-  #ended = Promise.withResolvers();
+  /** Made when a reader is asked for it. */
+  #ended;
 
   constructor(source = {}, { highWaterMark = 1 } = {}) {
     if (source?.type !== undefined) throw new TypeError("a ReadableStream of bytes is not supported: leave out `type`");
     this.#source = source ?? {};
     this.#mark = highWaterMark;
     this.#controller = this.#makeController();
-    this.#ended.promise.catch(() => {});
     const started = this.#source.start?.(this.#controller);
     Promise.resolve(started).then(
       () => {
@@ -57,6 +60,19 @@ export class ReadableStream {
     );
   }
 
+  /** Passes each chunk to `take` until the stream ends. */
+  async [drain](take) {
+    const reader = this.getReader();
+    try {
+      for (let read = await this.#read(); !read.done; read = await this.#read()) take(read.value);
+    } catch (error) {
+      if (this.#state === "readable") await this.#cancel(error);
+      throw error;
+    } finally {
+      reader.releaseLock();
+    }
+  }
+
   get [disturbed]() {
     return this.#isDisturbed;
   }
@@ -70,7 +86,7 @@ export class ReadableStream {
     if (this.locked) throw new TypeError("the stream has a reader already");
     this.#reader = new Reader({
       cancel: (reason) => this.#cancel(reason),
-      closed: this.#ended.promise,
+      closed: () => this.#closed(),
       read: () => this.#read(),
       release: () => this.#release(),
     });
@@ -195,7 +211,7 @@ export class ReadableStream {
     return read.promise;
   }
 
-  async #pull() {
+  #pull() {
     const isWanted = this.#reads.length > 0 || this.#queue.length < this.#mark;
     if (this.#state !== "readable" || !this.#isStarted || this.#isCloseRequested || !isWanted) return;
     if (this.#isPulling) {
@@ -203,22 +219,43 @@ export class ReadableStream {
       return;
     }
     this.#isPulling = true;
+    let pulled;
     try {
-      await this.#source.pull?.(this.#controller);
+      pulled = this.#source.pull?.(this.#controller);
     } catch (error) {
-      this.#fail(error);
+      pulled = Promise.reject(error);
     }
+    Promise.resolve(pulled).then(
+      () => this.#pulled(),
+      (error) => {
+        this.#fail(error);
+        this.#pulled();
+      },
+    );
+  }
+
+  #pulled() {
     this.#isPulling = false;
-    if (this.#mustPull) {
-      this.#mustPull = false;
-      this.#pull();
+    if (!this.#mustPull) return;
+    this.#mustPull = false;
+    this.#pull();
+  }
+
+  /** Returns a promise that resolves when the stream is closed, and rejects when it fails. */
+  #closed() {
+    if (this.#ended === undefined) {
+      this.#ended = Promise.withResolvers();
+      this.#ended.promise.catch(() => {});
+      if (this.#state === "closed") this.#ended.resolve();
+      if (this.#state === "errored") this.#ended.reject(this.#error);
     }
+    return this.#ended.promise;
   }
 
   #close() {
     this.#state = "closed";
     for (const read of this.#reads.splice(0)) read.resolve({ done: true, value: undefined });
-    this.#ended.resolve();
+    this.#ended?.resolve();
   }
 
   #fail(error) {
@@ -227,7 +264,7 @@ export class ReadableStream {
     this.#error = error;
     this.#queue = [];
     for (const read of this.#reads.splice(0)) read.reject(error);
-    this.#ended.reject(error);
+    this.#ended?.reject(error);
   }
 
   async #cancel(reason) {
@@ -255,7 +292,7 @@ class Reader {
   }
 
   get closed() {
-    return this.#closed;
+    return this.#closed();
   }
 
   async read() {
