@@ -7,7 +7,7 @@ import { failed, requestError } from "./errors.js";
 import { ReadableStream } from "./streams.js";
 
 const READ_BYTES = 65_536;
-const METHODS = ["head", "post", "put", "delete", "connect", "options", "trace", "patch"];
+const METHODS = ["get", "head", "post", "put", "delete", "connect", "options", "trace", "patch"];
 
 /**
  * Maximum number of requests that wait for a response at one time; the others wait for their turn.
@@ -85,37 +85,24 @@ class Exchange {
   }
 
   #outgoing(method, headers) {
-    const fields = this.#fields(headers.map(([name, value]) => [name, latin1(value)]));
-    this.#handles.delete(fields);
-    const outgoing = this.#open(new types.OutgoingRequest(fields));
-    const { protocol, host, pathname, search } = this.#url;
-    // Each call of the host takes as long as many lines here.
-    if (method !== "GET") {
-      const known = METHODS.find((name) => name.toUpperCase() === method);
-      outgoing.setMethod(known === undefined ? { tag: "other", val: method } : { tag: known });
-    }
-    outgoing.setScheme({ tag: protocol === "https:" ? "HTTPS" : "HTTP" });
-    outgoing.setAuthority(host);
-    outgoing.setPathWithQuery(pathname + search);
-    return outgoing;
-  }
-
-  #fields(entries) {
-    try {
-      return this.#open(types.Fields.fromList(entries));
-    } catch {
-      // One of them is not accepted.
-    }
     const fields = this.#open(new types.Fields());
-    for (const [name, value] of entries) {
+    for (const [name, value] of headers) {
       try {
-        fields.append(name, value);
+        fields.append(name, latin1(value));
       } catch (error) {
         // As in browsers, headers that a program may not set are ignored.
         if (error.payload?.tag !== "forbidden") throw new TypeError(`the header ${name} is invalid`);
       }
     }
-    return fields;
+    this.#handles.delete(fields);
+    const outgoing = this.#open(new types.OutgoingRequest(fields));
+    const { protocol, host, pathname, search } = this.#url;
+    const known = METHODS.find((name) => name.toUpperCase() === method);
+    outgoing.setMethod(known === undefined ? { tag: "other", val: method } : { tag: known });
+    outgoing.setScheme({ tag: protocol === "https:" ? "HTTPS" : "HTTP" });
+    outgoing.setAuthority(host);
+    outgoing.setPathWithQuery(pathname + search);
+    return outgoing;
   }
 
   async #response(future) {
@@ -267,9 +254,7 @@ function contentLength(headers) {
 }
 
 function latin1(text) {
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
-  return bytes;
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 function fromLatin1(bytes) {

@@ -66,7 +66,8 @@ export class ReadableStream {
     try {
       for (let read = await this.#read(); !read.done; read = await this.#read()) take(read.value);
     } catch (error) {
-      if (this.#state === "readable") await this.#cancel(error);
+      // As after an iteration that throws: an error of the source does not hide it.
+      await this.#cancel().catch(() => {});
       throw error;
     } finally {
       reader.releaseLock();
