@@ -33,7 +33,7 @@
 // A plugin registers its tools in an init function. The compiler requires a main function, which is
 // never called.
 //
-// Every call gets a fresh instance: package variables lose their values after a call, and all
-// package variables and init functions of the program are initialized and run again before each
-// call. Keep them cheap.
+// Package variables are initialized and init functions run once, while the plugin is built, without
+// files, environment, network and clock. Every call gets a fresh instance that begins with what they
+// have left, and a call does not see what an earlier call has changed.
 package cofferdam

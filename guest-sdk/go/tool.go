@@ -143,6 +143,9 @@ var registered []*Function
 
 // Register adds tools to the plugin: at most 128, with unique names. Call it in an init function.
 func Register(tools ...*Function) {
+	if registered == nil {
+		abi.Preparations = append(abi.Preparations, prepare)
+	}
 	registered = append(registered, tools...)
 	abi.List, abi.Serve, abi.Outcome = definitions, serve, outcome
 }

@@ -4,6 +4,7 @@
 
 mod dev;
 mod docs;
+mod go;
 mod http;
 mod new;
 

@@ -42,7 +42,7 @@ type everything struct {
 	Any       any               `json:"any"`
 	Raw       json.RawMessage   `json:"raw"`
 	Color     color             `json:"color"`
-	Nested    *site            `json:"nested"`
+	Nested    *site             `json:"nested"`
 	Hidden    string            `json:"-"`
 	unexposed map[string]string //nolint:unused
 }

@@ -2,8 +2,8 @@
 //!
 //! [`create()`] writes a project from a template, with a copy of the SDK of its language, so that
 //! it builds offline and with every later version of this host. [`Project::open`] detects what a
-//! directory contains, and [`build()`] runs the toolchain of its language. This crate does not run
-//! plugins: the caller checks and calls the component.
+//! directory contains, and [`build()`] runs the toolchain of its language. This crate does not call
+//! plugins: the caller checks and calls the component. Of programs in Go, it runs the start.
 //!
 //! [`wrap()`] makes a plugin of a program for WASI that was written for something else.
 //!

@@ -40,6 +40,9 @@ pub struct BuildTable {
     pub sources: Vec<String>,
     /// Additional flags of a C, C++ or Zig compiler.
     pub flags: Vec<String>,
+    /// False if a Go program starts anew in each call, instead of once while it is built. Defaults
+    /// to true.
+    pub snapshot: Option<bool>,
     /// Directory of the SDK, relative to the project.
     pub sdk: Option<PathBuf>,
 }

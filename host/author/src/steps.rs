@@ -55,9 +55,18 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// [`BuildError`] if the program cannot be started or exits with a status other than 0.
     pub fn run(&self, step: &str, command: &mut Command) -> Result<ProgramOutput, BuildError> {
+        self.time(step, || run(step, command, self.is_verbose))
+    }
+
+    /// Reports a step that runs in this process.
+    pub(crate) fn time<T>(
+        &self,
+        step: &str,
+        run: impl FnOnce() -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
         self.report.begin(step);
         let started = Instant::now();
-        let finished = run(step, command, self.is_verbose)?;
+        let finished = run()?;
         self.report.end(step, started.elapsed());
         Ok(finished)
     }

@@ -176,3 +176,7 @@ var (
 	Serve   func(name, arguments string) ([]Content, *Failure)
 	Outcome func(output any, err error) ([]Content, *Failure)
 )
+
+// Preparations run once when the program is built, after its init functions, if the component
+// begins with a snapshot of its memory. They fill what would be made in the first use of each call.
+var Preparations []func()

@@ -15,6 +15,7 @@ func listTools() unsafe.Pointer {
 	if adapterMemory.mark[0] == 0 {
 		panic("the memory for the adapter of WASI was written over")
 	}
+	resume()
 	var keep pins
 	definitions := List()
 	memory := make([]memoryDefinition, len(definitions))
@@ -32,6 +33,7 @@ func listToolsDone(unsafe.Pointer) {
 
 //go:wasmexport cofferdam:plugin/tools@0.1.0#call-tool
 func callTool(nameAddress, nameLength, argumentsAddress, argumentsLength uint32) unsafe.Pointer {
+	resume()
 	name := span{nameAddress, nameLength}.text()
 	arguments := span{argumentsAddress, argumentsLength}.text()
 	release()

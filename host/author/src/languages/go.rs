@@ -5,9 +5,11 @@
 //! contains no path of the build machine.
 
 mod adapter_memory;
+mod snapshot;
 
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -16,17 +18,26 @@ use crate::{BuildError, MissingTool, Project, Steps, component};
 /// Minor version of the first Go with exported functions for hosts (`go:wasmexport`), which can be
 /// called even from within an import.
 const MINOR_MIN: u32 = 24;
+/// Minor versions whose runtime has the names that snapshots need.
+const SNAPSHOT_MINORS: RangeInclusive<u32> = 24..=27;
 /// Version in the advice for users without a compiler.
 const TESTED: &str = "1.27.3";
 
 /// Builds the component of a project.
 pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
-    find(project.directory())?;
+    let version = find(project.directory())?;
     // For a missing SDK, the compiler's own message about `go.mod` is less clear.
     project.sdk()?;
     let output = project.work()?.join("module.wasm");
     let mut go = compiler(project.directory());
-    go.args(["build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-w", "-o"])
+    let takes_snapshot = takes_snapshot(project, &version, steps);
+    go.args(["build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false"]);
+    if takes_snapshot {
+        go.args(["-tags=cofferdam_snapshot", "-ldflags=-w -checklinkname=0"]);
+    } else {
+        go.arg("-ldflags=-w");
+    }
+    go.arg("-o")
         .arg(&output)
         .arg(package(project))
         .env("GOOS", "wasip1")
@@ -35,7 +46,25 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
         .env("GOWORK", "off");
     steps.run("go build", &mut go)?;
     let module = fs::read(&output).map_err(|error| BuildError::read(&output, error))?;
+    let module = match takes_snapshot && snapshot::is_supported(&module) {
+        true => steps.time("starting the program", || snapshot::take(&module, steps))?,
+        false => module,
+    };
     component::from_core_module(&adapter_memory::hand_over(&module)?)
+}
+
+/// Returns whether the component is to begin with a snapshot of the started program. The SDK needs
+/// names of the runtime for that, which another version of Go may not have.
+fn takes_snapshot(project: &Project, version: &str, steps: &Steps<'_>) -> bool {
+    let is_wanted = project.build().snapshot.unwrap_or(true);
+    let is_tested = minor(version).is_some_and(|minor| SNAPSHOT_MINORS.contains(&minor));
+    if is_wanted && !is_tested {
+        steps.note(&format!(
+            "{version} is not tested with snapshots: the program starts anew in each call, which takes longer. \
+             go{TESTED} is tested"
+        ));
+    }
+    is_wanted && is_tested
 }
 
 /// Returns the package with `main`: the directory of `[build] entry`, which can also name a file in
@@ -80,9 +109,16 @@ pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
 /// Returns whether a version such as `go1.27.3` or `go1.28rc1` is supported. A compiler without a
 /// version number (a local build) is accepted.
 fn is_new_enough(version: &str) -> bool {
-    let Some(rest) = version.strip_prefix("go1.") else { return !version.is_empty() };
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-    digits.parse().is_ok_and(|minor: u32| minor >= MINOR_MIN)
+    match version.starts_with("go1.") {
+        true => minor(version).is_some_and(|minor| minor >= MINOR_MIN),
+        false => !version.is_empty(),
+    }
+}
+
+/// Returns the minor version of a version such as `go1.27.3`.
+fn minor(version: &str) -> Option<u32> {
+    let rest = version.strip_prefix("go1.")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
