@@ -7,6 +7,7 @@ mod docs;
 mod go;
 mod http;
 mod new;
+mod python;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,6 @@ mod guests;
 mod install;
 mod languages;
 mod mcp;
-mod memory_image;
 mod models;
 mod nats;
 mod packages;

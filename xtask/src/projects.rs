@@ -87,9 +87,6 @@ impl OutdatedProject {
     fn build(&self) -> anyhow::Result<()> {
         let Self { project, component, stamp, digest } = self;
         project.build(component)?;
-        if project.is_interpreter {
-            crate::code::tune(component)?;
-        }
         fs::create_dir_all(root().join("target/languages"))?;
         fs::write(stamp, digest).with_context(|| format!("cannot write {}", stamp.display()))
     }
@@ -220,11 +217,6 @@ impl Project {
         let sdk = Path::new("guest-sdk").join(self.sdk);
         for tree in [&*self.folder, &sdk, Path::new("wit"), Path::new("host/author/src")] {
             hash_tree(&root().join(tree), &mut hasher)?;
-        }
-        if self.is_interpreter {
-            for file in ["xtask/src/code.rs", "xtask/src/memory_image.rs"] {
-                fs::read(root().join(file))?.hash(&mut hasher);
-            }
         }
         if self.toolchain == Some(Toolchain::Zig) {
             // The SDK is written over that of C.

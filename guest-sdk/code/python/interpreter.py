@@ -28,4 +28,3 @@ def run_code(code: str, catalog: str = '{"tools":[]}', seed: str = "0", now: int
 
 
 _host.WARM_UP.append(warm.up)
-_host.LISTS_OBJECTS = True

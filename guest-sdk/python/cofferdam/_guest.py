@@ -75,7 +75,7 @@ def load(main: str, beside: str) -> None:
     except BaseException as error:
         raise NotLoaded(f"{_LOADING}\n{_traceback.full(error, _source)}") from None
     _keep_lines()
-    _image.prepare(_warm_up, lists_objects=_host.LISTS_OBJECTS)
+    _image.prepare(_warm_up)
 
 
 def _warm_up() -> None:

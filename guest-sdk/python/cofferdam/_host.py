@@ -29,8 +29,6 @@ Err: Any = importlib.import_module("componentize_py_types").Err if IS_COMPONENT 
 WARM_UP: list[Callable[[Callable[[str, str], Any]], None]] = []
 """Functions that call tools like a host, with the function that they get. They run several times
 while the component is made."""
-LISTS_OBJECTS = False
-"""True if a build step makes the objects of the component immortal."""
 
 
 def interface(name: str, nobody: Any) -> Any:

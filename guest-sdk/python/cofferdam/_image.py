@@ -31,18 +31,14 @@ _ADJACENT_MIN = 4
 filled with larger ones."""
 
 
-def prepare(warm_up: Callable[[], None], lists_objects: bool) -> None:
-    """Prepares the memory for calls like those that `warm_up` makes.
-
-    Runs after all imports, and keeps a list of all objects if `lists_objects`.
-    """
+def prepare(warm_up: Callable[[], None]) -> None:
+    """Prepares the memory for calls like those that `warm_up` makes. Runs after all imports."""
     for _ in range(_ROUNDS):
         warm_up()
     gc.collect()
+    _list_objects()
     # A call seldom creates enough garbage for a collection, which would touch the whole memory.
     gc.freeze()
-    if lists_objects:
-        _list_objects()
     _fill_holes()
 
 
@@ -80,11 +76,9 @@ def _list_objects() -> None:
 
     CPython counts references in the objects themselves, so a call writes to nearly every page that
     it reads. Counts of immortal objects are not changed. No function of Python makes objects
-    immortal, so `cargo xtask guests` does it in the component.
+    immortal, so `cofferdam build` does it in the component.
     """
-    gc.unfreeze()
     types_, others = _addresses()
-    gc.freeze()
     count = len(types_) + len(others)
     # With its final size, because a smaller buffer would leave a copy behind.
     made = bytearray(len(_MAGIC) + 4 * (count + 2))

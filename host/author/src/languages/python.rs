@@ -5,6 +5,8 @@
 //! beside the files that they read. The packages of `requirements.txt` are installed there too;
 //! other packages of this machine do not get into a component.
 
+mod memory;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -66,7 +68,13 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
         entry.module
     );
     fs::write(&app, text).map_err(|error| BuildError::write(&app, error))?;
-    toolchain.componentize(&wit, &[&source, &sdk, &packages], &work, steps)
+    let component = toolchain.componentize(&wit, &[&source, &sdk, &packages], &work, steps)?;
+    Ok(memory::tune(component).unwrap_or_else(|(component, problem)| {
+        steps.note(&format!(
+            "the component is slower than it could be: its memory is not that of Python {PYTHON}: {problem}"
+        ));
+        component
+    }))
 }
 
 /// Module with which a plugin begins.
