@@ -37,6 +37,8 @@ type observed struct {
 	Slept   bool     `json:"slept"`
 	File    string   `json:"file"`
 	Channel string   `json:"channel"`
+	Granted string   `json:"granted"`
+	Set     string   `json:"set"`
 }
 
 func observe(*cofferdam.Call, cofferdam.None) (*observed, error) {
@@ -51,7 +53,7 @@ func observe(*cofferdam.Call, cofferdam.None) (*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each needs some more memory than there is, so that all of it is collected.
+	// More than the memory of a call, so that it has to be collected.
 	for range 100 {
 		if len(make([]byte, 1<<20)) == 0 {
 			panic("no memory")
@@ -64,10 +66,14 @@ func observe(*cofferdam.Call, cofferdam.None) (*observed, error) {
 		},
 		Fixed: fmt.Sprint(fixed), Calls: calls, Start: start.UTC().Year(), Year: before.Year(),
 		Slept: time.Since(before) >= 2*time.Millisecond, File: string(content), Channel: <-goroutine,
+		Granted: os.Getenv("GRANTED"), Set: os.Getenv("SET"),
 	}, nil
 }
 
 func init() {
+	if err := os.Setenv("SET", "by init"); err != nil {
+		panic(err)
+	}
 	go func() { goroutine <- "from init" }()
 	cofferdam.Register(cofferdam.Tool("observe", "Returns what differs between calls.", observe))
 }
@@ -75,13 +81,15 @@ func init() {
 func main() {}
 "#;
 
+const PERMISSIONS: &str =
+    "[permissions]\nenv = [\"GRANTED\", \"SET\"]\nfiles.notes = \"read-only\"\n";
+
 #[test]
 fn a_call_has_its_own_clock_files_and_random_numbers() {
     let Some(project) = Project::new("go") else { return };
     let directory = project.directory();
     fs::write(directory.join("main.go"), PROGRAM).unwrap();
-    fs::write(directory.join("plugin.toml"), "[permissions]\nfiles.notes = \"read-only\"\n")
-        .unwrap();
+    fs::write(directory.join("plugin.toml"), PERMISSIONS).unwrap();
     fs::remove_file(directory.join("cases.jsonl")).unwrap();
     fs::create_dir(directory.join("notes")).unwrap();
     fs::write(directory.join("notes/a.txt"), "hello").unwrap();
@@ -90,7 +98,8 @@ fn a_call_has_its_own_clock_files_and_random_numbers() {
     let observe = || {
         let arguments =
             ["call", "observe", "--plugin", "dist/first-try.wasm", "--mount", "notes=notes"];
-        let called = cofferdam(&directory, &arguments);
+        let variables = ["--allow-env", "GRANTED=by the host", "--allow-env", "SET=by the host"];
+        let called = cofferdam(&directory, &[&arguments[..], &variables].concat());
         assert_eq!(called.code, 0, "{}", called.stderr);
         serde_json::from_str::<Value>(&called.stdout).unwrap()
     };
@@ -104,6 +113,7 @@ fn a_call_has_its_own_clock_files_and_random_numbers() {
         assert!(call["year"].as_u64() > Some(2020), "{call}");
         assert_eq!(call["slept"], true, "{call}");
         assert_eq!((&call["file"], &call["channel"]), (&"hello".into(), &"from init".into()));
+        assert_eq!((&call["granted"], &call["set"]), (&"by the host".into(), &"by init".into()));
         assert_eq!(call["fixed"], first["fixed"]);
     }
     for i in 0..4 {
@@ -112,8 +122,8 @@ fn a_call_has_its_own_clock_files_and_random_numbers() {
         assert!(numbers[0] != numbers[1] || numbers[1] != numbers[2], "{i}: {numbers:?}");
     }
 
-    // The first build has shown that the module is the same except for its start.
-    let settings = "[permissions]\nfiles.notes = \"read-only\"\n\n[build]\nsnapshot = false\n";
+    // Without a snapshot, nothing of this is fixed.
+    let settings = format!("{PERMISSIONS}\n[build]\nsnapshot = false\n");
     fs::write(directory.join("plugin.toml"), settings).unwrap();
     let built = cofferdam(&directory, &["build"]);
     assert_eq!(built.code, 0, "{}", built.stderr);
