@@ -155,6 +155,8 @@ def test_the_program_ends(program: str) -> None:
 
 def test_ctrl_c_ends_a_program_that_waits() -> None:
     program = "import os, signal, threading\n"
+    # A shell starts background jobs with the signal ignored.
+    program += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
     program += "host.call('sleep', ms=15_000)"
     started = time.monotonic()
