@@ -353,14 +353,14 @@ def http(
         count: Number of requests, one after the other.
         parallel: Number of requests at once.
     """
-    opener = urllib.request.build_opener(*([] if follow else [_Unfollowed]))
+    send = urllib.request.urlopen if follow else urllib.request.build_opener(_Unfollowed).open
     timeout = timeout_ms / 1000 if timeout_ms else None
     ok, result = 0, {}
     try:
         for _ in range(count * parallel):
             data = _chunks(send_bytes) if send_bytes else None if body is None else body.encode()
             request = urllib.request.Request(url, data, headers or {}, method=method)
-            with opener.open(request, timeout=timeout) as response:
+            with send(request, timeout=timeout) as response:
                 content = response.read()
                 ok += response.status < 400
                 result = {

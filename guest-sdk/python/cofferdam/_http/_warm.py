@@ -36,13 +36,17 @@ class _SampleExchange:
 
 
 def up(_call: Callable[[str, str], Any]) -> None:
-    """Sends requests that a sample answers."""
+    """Makes the opener of `urlopen`, unless the plugin has made one, and sends requests that a
+    sample answers.
+    """
+    if urllib.request._opener is None:  # type: ignore[attr-defined]
+        urllib.request.install_opener(urllib.request.build_opener())
     exchange = _socket.Exchange
     _socket.Exchange = _SampleExchange  # type: ignore[misc, assignment]
     try:
         for data in (None, b"{}"):
             request = urllib.request.Request("http://sample/path?query=1", data, {"Accept": "*/*"})
-            # Not `urlopen`, which keeps its opener for later requests.
+            # Not `urlopen`, whose opener can be the plugin's.
             with urllib.request.build_opener().open(request, timeout=1.0) as response:
                 response.read()
     except Exception:
