@@ -69,7 +69,8 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     );
     fs::write(&app, text).map_err(|error| BuildError::write(&app, error))?;
     let component = toolchain.componentize(&wit, &[&source, &sdk, &packages], &work, steps)?;
-    Ok(memory::tune(component).unwrap_or_else(|(component, problem)| {
+    let tuned = memory::tune(&component);
+    Ok(tuned.unwrap_or_else(|problem| {
         steps.note(&format!(
             "the component is slower than it could be: its memory is not that of Python {PYTHON}: {problem}"
         ));

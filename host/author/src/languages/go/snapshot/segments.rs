@@ -23,8 +23,8 @@ impl Segment<'_> {
     }
 }
 
-/// Returns a module with fewer and longer data segments for the same memory. Empty segments that no
-/// start copies, which Wizer leaves, are dropped.
+/// Returns a module with fewer and longer data segments for the same memory, and without the empty
+/// passive segments that Wizer leaves.
 ///
 /// Returns the module unchanged if a segment has another form than in Go's modules.
 pub(super) fn merge(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
