@@ -1,7 +1,7 @@
 //! Sections of components and core modules, found by their headers only.
 
 use wasm_encoder::{CustomSection, Section as _};
-use wasmparser::BinaryReader;
+use wasmparser::{BinaryReader, Data, DataKind, Operator};
 
 /// Length of the magic number, the version and the layer.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -52,6 +52,15 @@ pub(crate) fn sections(bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
         sections.push((id, reader.read_bytes(length).ok()?));
     }
     Some(sections)
+}
+
+/// Returns the constant address of an active data segment, or `None` for other segments.
+pub(crate) fn address(segment: &Data<'_>) -> Option<u32> {
+    let DataKind::Active { memory_index: 0, offset_expr } = &segment.kind else { return None };
+    match offset_expr.get_operators_reader().read() {
+        Ok(Operator::I32Const { value }) => Some(value.cast_unsigned()),
+        _ => None,
+    }
 }
 
 /// Returns the name of a custom section.

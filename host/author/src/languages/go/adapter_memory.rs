@@ -13,9 +13,10 @@
 use wasm_encoder::{
     BlockType, ConstExpr, Encode, ExportKind, Function, RawSection, Section, ValType,
 };
-use wasmparser::{BinaryReader, DataKind, Operator, Parser, Payload, TypeRef};
+use wasmparser::{BinaryReader, Parser, Payload, TypeRef};
 
 use crate::BuildError;
+use crate::sections::address;
 
 /// First bytes of the reserved memory, as in `guest-sdk/go/internal/abi`.
 const MARK: &[u8] = b"cofferdam:memory-of-wasi-adapter";
@@ -132,11 +133,8 @@ fn look_at<'a>(
         Payload::DataSection(data) => {
             for segment in data.clone() {
                 let segment = segment?;
-                if let DataKind::Active { offset_expr, .. } = &segment.kind
-                    && let Operator::I32Const { value } =
-                        offset_expr.get_operators_reader().read()?
-                {
-                    facts.add_segment(value.cast_unsigned(), segment.data);
+                if let Some(address) = address(&segment) {
+                    facts.add_segment(address, segment.data);
                 }
             }
         }
@@ -211,7 +209,7 @@ mod tests {
         CodeSection, DataSection, ExportSection, FunctionSection, GlobalSection, GlobalType,
         MemorySection, MemoryType, Module, TypeSection,
     };
-    use wasmparser::Validator;
+    use wasmparser::{Operator, Validator};
 
     use super::*;
 

@@ -10,24 +10,29 @@ mod segments;
 mod wasi;
 
 use futures_util::FutureExt as _;
-use wasmparser::{Parser, Payload};
+use wasmparser::{BinaryReader, ExportSectionReader};
 use wasmtime::{Config, Engine, Instance, Linker, Module, OptLevel, RegallocAlgorithm, Store};
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
 
 use self::wasi::{Refusal, Wasi};
+use crate::sections::sections;
 use crate::{BuildError, Steps};
 
 /// Export of Go that starts the runtime and runs the `init` functions.
 const INITIALIZE: &str = "_initialize";
 /// Export of the SDK that ends the start.
 const PREPARE: &str = "cofferdam_prepare";
+/// Id of the section of exports.
+const EXPORT: u8 = 7;
 
 /// Returns whether the SDK of a program supports snapshots. A project has a copy of the SDK, which
 /// can be older.
 pub(super) fn is_supported(module: &[u8]) -> bool {
-    Parser::new(0).parse_all(module).any(|payload| {
-        let Ok(Payload::ExportSection(exports)) = payload else { return false };
-        exports.into_iter().any(|export| export.is_ok_and(|export| export.name == PREPARE))
+    let exports = sections(module).into_iter().flatten().filter(|(id, _)| *id == EXPORT);
+    let mut readers = exports
+        .filter_map(|(_, section)| ExportSectionReader::new(BinaryReader::new(section, 0)).ok());
+    readers.any(|reader| {
+        reader.into_iter().any(|export| export.is_ok_and(|export| export.name == PREPARE))
     })
 }
 
@@ -37,10 +42,11 @@ pub(super) fn is_supported(module: &[u8]) -> bool {
 /// [`BuildError::Project`] if the start fails or needs something that exists only in calls.
 pub(super) fn take(module: &[u8], steps: &Steps<'_>) -> Result<Vec<u8>, BuildError> {
     // Wizer keeps a placeholder for each segment, and Go writes as many as a module may have.
-    let module = segments::merge(module).map_err(broken)?;
+    let merged = segments::merge(module);
+    let module = merged.as_deref().unwrap_or(module);
     let mut wizer = Wizer::new();
     wizer.init_func(PREPARE);
-    let (context, instrumented) = wizer.instrument(&module).map_err(broken)?;
+    let (context, instrumented) = wizer.instrument(module).map_err(broken)?;
     let mut config = Config::new();
     // Most functions never run here, so compiling takes longer than running.
     config.cranelift_opt_level(OptLevel::None);
@@ -64,7 +70,8 @@ pub(super) fn take(module: &[u8], steps: &Steps<'_>) -> Result<Vec<u8>, BuildErr
     let snapshot = snapshot.ok_or_else(|| {
         BuildError::Component("the snapshot of its memory was not finished".to_owned())
     })?;
-    segments::merge(&snapshot.map_err(broken)?).map_err(broken)
+    let snapshot = snapshot.map_err(broken)?;
+    Ok(segments::merge(&snapshot).unwrap_or(snapshot))
 }
 
 fn broken(error: impl std::fmt::Display) -> BuildError {

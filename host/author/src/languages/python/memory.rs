@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use wasmparser::{DataKind, Operator, Parser, Payload};
+use wasmparser::{Parser, Payload};
+
+use crate::sections::address;
 
 /// Bytes before the list of objects that `guest-sdk/python/cofferdam/_image.py` writes.
 const OBJECTS: &[u8] = b"Cofferdam objects!";
@@ -109,12 +111,8 @@ fn segments(component: &[u8]) -> Option<Vec<Segment>> {
     let mut segments = Vec::new();
     for segment in data {
         let segment = segment.ok()?;
-        let DataKind::Active { memory_index: 0, offset_expr } = &segment.kind else { return None };
-        let Ok(Operator::I32Const { value }) = offset_expr.get_operators_reader().read() else {
-            return None;
-        };
         let data = segment.range.end - segment.data.len()..segment.range.end;
-        segments.push(Segment { address: value.cast_unsigned(), data });
+        segments.push(Segment { address: address(&segment)?, data });
     }
     segments.sort_by_key(|segment| segment.address);
     Some(segments)

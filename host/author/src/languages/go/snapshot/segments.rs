@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use wasm_encoder::{ConstExpr, DataCountSection, DataSection, RawSection, Section as _};
-use wasmparser::{BinaryReaderError, DataKind, Operator, Parser, Payload};
+use wasmparser::{BinaryReader, DataKind, DataSectionReader};
+
+use crate::sections::{HEADER_BYTES, address, sections};
 
 /// Maximum gap between two segments that become one, in bytes. It is filled with zeros.
 const GAP_MAX: u64 = 256;
@@ -24,47 +26,34 @@ impl Segment<'_> {
 }
 
 /// Returns a module with fewer and longer data segments for the same memory, and without the empty
-/// passive segments that Wizer leaves.
-///
-/// Returns the module unchanged if a segment has another form than in Go's modules.
-pub(super) fn merge(module: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
+/// passive segments that Wizer leaves. Returns `None` if a segment has another form than in Go's
+/// modules.
+pub(super) fn merge(module: &[u8]) -> Option<Vec<u8>> {
+    let sections = sections(module)?;
     let mut segments = Vec::new();
-    let mut sections = Vec::new();
-    for payload in Parser::new(0).parse_all(module) {
-        let payload = payload?;
-        if let Payload::DataSection(data) = &payload {
-            for segment in data.clone() {
-                let segment = segment?;
-                match &segment.kind {
-                    DataKind::Passive if segment.data.is_empty() => {}
-                    DataKind::Active { memory_index: 0, offset_expr }
-                        if let Operator::I32Const { value } =
-                            offset_expr.get_operators_reader().read()? =>
-                    {
-                        let data = Cow::Borrowed(segment.data);
-                        segments.push(Segment { address: value.cast_unsigned(), data });
-                    }
-                    _ => return Ok(module.to_vec()),
-                }
+    for &(_, data) in sections.iter().filter(|(id, _)| *id == DATA) {
+        for segment in DataSectionReader::new(BinaryReader::new(data, 0)).ok()? {
+            let segment = segment.ok()?;
+            if matches!(segment.kind, DataKind::Passive) && segment.data.is_empty() {
+                continue;
             }
-        }
-        if let Some((id, range)) = payload.as_section() {
-            sections.push((id, module.get(range).unwrap_or_default()));
+            let data = Cow::Borrowed(segment.data);
+            segments.push(Segment { address: address(&segment)?, data });
         }
     }
-    let Some(segments) = joined(segments) else { return Ok(module.to_vec()) };
-    let mut output = module.get(..8).unwrap_or_default().to_vec();
+    let segments = joined(segments)?;
+    let mut output = module.get(..HEADER_BYTES)?.to_vec();
     for (id, data) in sections {
         match id {
             DATA => section(&segments).append_to(&mut output),
             DATA_COUNT => {
-                let count = u32::try_from(segments.len()).unwrap_or(u32::MAX);
+                let count = u32::try_from(segments.len()).ok()?;
                 DataCountSection { count }.append_to(&mut output);
             }
             id => RawSection { id, data }.append_to(&mut output),
         }
     }
-    Ok(output)
+    Some(output)
 }
 
 /// Joins segments that are close to each other. Returns `None` if some overlap, because their order
@@ -103,25 +92,16 @@ fn section(segments: &[Segment<'_>]) -> DataSection {
 mod tests {
     use super::*;
 
-    /// Returns the data segments of a module after merging, or `None` if it is unchanged.
-    fn merged(segments: &str) -> Option<Vec<(i32, Vec<u8>)>> {
+    /// Returns the data segments of a module after merging, or `None` if it stays as it is.
+    fn merged(segments: &str) -> Option<Vec<(u32, Vec<u8>)>> {
         let module = wat::parse_str(format!("(module (memory 1) {segments})")).unwrap();
-        let merged = merge(&module).unwrap();
+        let merged = merge(&module)?;
         wasmparser::Validator::new().validate_all(&merged).unwrap();
-        let mut found = Vec::new();
-        for payload in Parser::new(0).parse_all(&merged) {
-            let Payload::DataSection(data) = payload.unwrap() else { continue };
-            for segment in data {
-                let segment = segment.unwrap();
-                if let DataKind::Active { offset_expr, .. } = &segment.kind
-                    && let Ok(Operator::I32Const { value }) =
-                        offset_expr.get_operators_reader().read()
-                {
-                    found.push((value, segment.data.to_vec()));
-                }
-            }
-        }
-        (merged != module).then_some(found)
+        let sections = sections(&merged).unwrap();
+        let (_, data) = sections.iter().find(|(id, _)| *id == DATA).unwrap();
+        let segments = DataSectionReader::new(BinaryReader::new(data, 0)).unwrap();
+        let segments = segments.into_iter().map(Result::unwrap);
+        Some(segments.map(|segment| (address(&segment).unwrap(), segment.data.to_vec())).collect())
     }
 
     #[test]

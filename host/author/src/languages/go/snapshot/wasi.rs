@@ -51,6 +51,8 @@ type Context<'a> = Caller<'a, Wasi>;
 
 /// Adds all imports of a module: some of preview 1, and others that end the program.
 pub(super) fn add(linker: &mut Linker<Wasi>, module: &Module) -> Result<()> {
+    linker.allow_shadowing(true);
+    refuse(linker, module)?;
     // The program has no arguments and no environment.
     for name in ["args_sizes_get", "environ_sizes_get"] {
         linker.func_wrap(PREVIEW_1, name, |mut context: Context<'_>, count: u32, size: u32| {
@@ -94,22 +96,20 @@ pub(super) fn add(linker: &mut Linker<Wasi>, module: &Module) -> Result<()> {
     linker.func_wrap(PREVIEW_1, "proc_exit", |code: i32| -> Result<()> {
         Err(Refusal::Exit(code).into())
     })?;
-    refuse_others(linker, module)
+    Ok(())
 }
 
-fn refuse_others(linker: &mut Linker<Wasi>, module: &Module) -> Result<()> {
-    let mut defined = wasmtime::Store::new(linker.engine(), Wasi::default());
+/// Adds imports that end the program.
+fn refuse(linker: &mut Linker<Wasi>, module: &Module) -> Result<()> {
     for import in module.imports() {
         let ExternType::Func(kind) = import.ty() else { continue };
-        if linker.get(&mut defined, import.module(), import.name()).is_err() {
-            let name = match import.module() {
-                PREVIEW_1 => import.name().to_owned(),
-                module => format!("{module}#{}", import.name()),
-            };
-            linker.func_new(import.module(), import.name(), kind, move |_, _, _| {
-                Err(Refusal::Import(name.clone()).into())
-            })?;
-        }
+        let name = match import.module() {
+            PREVIEW_1 => import.name().to_owned(),
+            module => format!("{module}#{}", import.name()),
+        };
+        linker.func_new(import.module(), import.name(), kind, move |_, _, _| {
+            Err(Refusal::Import(name.clone()).into())
+        })?;
     }
     Ok(())
 }
