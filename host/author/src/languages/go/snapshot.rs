@@ -52,6 +52,8 @@ pub(super) fn take(module: &[u8], steps: &Steps<'_>) -> Result<Vec<u8>, BuildErr
     config.cranelift_opt_level(OptLevel::None);
     config.cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     config.generate_address_map(false);
+    // The program is instantiated once, so a file with its initial memory would not pay.
+    config.memory_init_cow(false);
     let engine = Engine::new(&config).map_err(broken)?;
     let compiled = Module::new(&engine, &instrumented).map_err(broken)?;
     let mut linker = Linker::new(&engine);
