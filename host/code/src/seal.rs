@@ -35,7 +35,7 @@ pub enum LedgerError {
     #[error("its ledger was used before, and calls after it may have been made")]
     Used,
     /// The key or the list of used ledgers cannot be read or written. The model gets this message,
-    /// so it has no path of the host: the seal writes the cause to the log.
-    #[error("programs cannot be kept at the moment; the host's log says why")]
+    /// so it has no path of the host: the seal reports the cause to the operator.
+    #[error("programs cannot be kept at the moment; the operator of the host can see why")]
     Unavailable,
 }

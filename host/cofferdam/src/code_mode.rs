@@ -85,6 +85,14 @@ pub struct CodeSelection {
     pub seal: Option<Arc<dyn LedgerSeal>>,
 }
 
+impl CodeSelection {
+    /// Returns the tools that are offered with `run_code`, or `None` if code mode is off.
+    #[must_use]
+    pub fn offer(&self, file: Option<&ConfigFile>) -> Option<CodeOffer> {
+        self.offer.or_else(|| file?.config.code.offer)
+    }
+}
+
 /// Code mode that is to be set up.
 pub(crate) struct CodePlan {
     pub(crate) offer: CodeOffer,
@@ -105,7 +113,7 @@ impl CodePlan {
     /// Returns an error if there is no interpreter.
     pub(crate) fn new(selection: &Selection, file: Option<&ConfigFile>) -> Result<Option<Self>> {
         let (chosen, configured) = (&selection.code, file.map(|file| &file.config.code));
-        let Some(offer) = chosen.offer.or_else(|| configured?.offer) else { return Ok(None) };
+        let Some(offer) = chosen.offer(file) else { return Ok(None) };
         let language = chosen.language.or_else(|| configured?.language);
         let language = language.unwrap_or(chosen.default_language);
         let mut limits = Limits {

@@ -373,3 +373,44 @@ async fn no_program_waits_if_results_are_redacted() {
     assert!(!scene.read(STATE).unwrap().contains("ledger"));
     assert_eq!(scene.sent(), [1, 0, 0]);
 }
+
+#[tokio::test]
+async fn programs_in_python_wait_as_well() {
+    let program = |server: &Server| {
+        format!(
+            "import random
+send = lambda body: tools.http(method='POST', url='{}', body=body)
+drawn = random.random()
+await send('first')
+await tools.file_access_save_file(file_name='b.md', content=str(drawn))
+await send('second')
+await send('third')
+return random.random() != drawn",
+            server.url("/fine"),
+        )
+    };
+    let scene = Scene::running(program).await;
+    scene.configure("[code]\nlanguage = \"python\"");
+    let id = scene.suspend().await;
+    assert_eq!((scene.sent(), scene.read("notes/b.md")), ([1, 0, 0], None));
+    // The file has the number that the first run has drawn, or the program would end here.
+    let ran = scene.continues(&format!("{id}=yes")).await;
+    assert_eq!(ran.result(), r#"{"result":true}"#);
+    assert_eq!(scene.sent(), [1, 1, 1]);
+    assert!(scene.read("notes/b.md").unwrap().starts_with("0."));
+}
+
+/// The user sees why no program can wait, and the model gets no path.
+#[tokio::test]
+async fn a_damaged_key_is_shown_to_the_user() {
+    let scene = Scene::new("/fine").await;
+    std::fs::create_dir_all(scene.folder.path().join("state/cofferdam/ledgers")).unwrap();
+    scene.write("state/cofferdam/ledgers/key", "no key");
+    let ran =
+        scene.chat(&[&["Send.", "--model", "script:model.jsonl"], &SESSION[..]].concat()).await;
+    let shown = "warning: no program can wait in the session: expected a key of 64 hexadecimal";
+    assert!(ran.stderr.contains(shown), "{}", ran.stderr);
+    assert!(ran.result().contains("programs cannot be kept at the moment"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("ledgers/key"), "{}", ran.stdout);
+    assert_eq!(scene.sent(), [1, 0, 0]);
+}

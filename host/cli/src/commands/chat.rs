@@ -36,7 +36,7 @@ use self::waiting::TypedDecisions;
 use super::labels;
 use crate::args::{ApprovalArgs, AskMode, ChatArgs, Global};
 use crate::exit::{Exit, UsageError};
-use crate::{host, inspector};
+use crate::{host, inspector, print};
 use cofferdam::agent_file::AgentFile;
 use cofferdam::code_mode::Ledgers;
 use cofferdam::config::ConfigFile;
@@ -84,11 +84,12 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         None => None,
     };
     let typed = TypedDecisions::parse(&args.answer)?;
-    // A ledger contains results as programs get them, which are not redacted. Without a directory
-    // for the key, no program waits in the session.
+    let mut selection = host::selection(&args.plugins)?;
+    // A ledger contains results as programs get them, which are not redacted.
     let redacts = file.as_ref().is_some_and(ConfigFile::redacts_results);
     let is_kept = saved.is_some() && !args.dry_run && !redacts;
-    let ledgers = is_kept.then(Ledgers::of_user).and_then(Result::ok);
+    let has_programs = selection.code.offer(file.as_ref()).is_some();
+    let ledgers = if is_kept && has_programs { ledgers() } else { None };
     let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
     let sealed_in = ledgers.iter().map(|ledgers| ledgers.directory().to_owned());
     let named = args.agent.iter().chain(&args.prompt_file).cloned();
@@ -98,7 +99,6 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         todos: args.todos,
         plan_mode: args.plan,
     };
-    let mut selection = host::selection(&args.plugins)?;
     selection.code.default_language = model.code_language();
     let prompts = inspector::prompts(args.inspector.inspector.as_ref());
     let program_log = Arc::new(OnceLock::new());
@@ -326,6 +326,16 @@ impl AgentFactory {
             None => Ok(Arc::new(agent)),
         }
     }
+}
+
+/// Returns the seal of programs that wait in a session. Without a directory for its key, none
+/// waits.
+fn ledgers() -> Option<Ledgers> {
+    let warn = |error: &dyn std::fmt::Display| {
+        print::note(&format!("warning: no program can wait in the session: {error}"));
+    };
+    let ledgers = Ledgers::of_user().inspect_err(|error| warn(error)).ok()?;
+    Some(ledgers.with_report(move |error| warn(error)))
 }
 
 /// Returns an error if a loop of the agent would ignore a flag.

@@ -32,11 +32,14 @@ const SEALED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Maximum bytes of a file that should be a key.
 const KEY_BYTES_MAX: u64 = 1024;
 
+/// Reports why ledgers cannot be sealed or opened.
+type Report = Box<dyn Fn(&io::Error) + Send + Sync>;
+
 /// Seals ledgers of programs with a key of this installation.
-#[derive(Debug)]
 pub struct Ledgers {
     directory: PathBuf,
     lifetime: Duration,
+    report: Report,
 }
 
 impl Ledgers {
@@ -48,7 +51,15 @@ impl Ledgers {
         let directory = directories::state()?.join(DIRECTORY);
         let unwritable = || format!("{} cannot be created", directory.display());
         directories::make_private(&directory).with_context(unwritable)?;
-        Ok(Self { directory, lifetime: LIFETIME })
+        let report = |error: &io::Error| tracing::warn!(%error, "programs cannot be kept");
+        Ok(Self { directory, lifetime: LIFETIME, report: Box::new(report) })
+    }
+
+    /// Reports to the operator, instead of to the host's log, why programs cannot be kept. The
+    /// model does not get the reason, which names paths.
+    #[must_use]
+    pub fn with_report(self, report: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
+        Self { report: Box::new(report), ..self }
     }
 
     /// Returns the directory with the key, which no tool may write to.
@@ -109,6 +120,11 @@ impl Ledgers {
         Ok(true)
     }
 
+    fn unavailable(&self, error: &io::Error) -> LedgerError {
+        (self.report)(error);
+        LedgerError::Unavailable
+    }
+
     /// Removes the files of ledgers that have expired. Their age is at least that of the file.
     fn prune(&self, used: &Path) {
         let Some(oldest) = SystemTime::now().checked_sub(self.lifetime.saturating_mul(2)) else {
@@ -126,7 +142,7 @@ impl Ledgers {
 
 impl LedgerSeal for Ledgers {
     fn seal(&self, ledger: &[u8]) -> std::result::Result<String, LedgerError> {
-        let seal = self.key().map_err(|error| unavailable(&error))?;
+        let seal = self.key().map_err(|error| self.unavailable(&error))?;
         Ok(seal.seal(ledger, PURPOSE, self.lifetime))
     }
 
@@ -134,7 +150,7 @@ impl LedgerSeal for Ledgers {
         if sealed.len() > SEALED_BYTES_MAX {
             return Err(LedgerError::Invalid);
         }
-        let seal = self.key().map_err(|error| unavailable(&error))?;
+        let seal = self.key().map_err(|error| self.unavailable(&error))?;
         let ledger = seal.open(sealed, PURPOSE).map_err(|error| match error {
             SealError::OtherKey => LedgerError::OtherInstallation,
             SealError::Expired => LedgerError::Expired,
@@ -143,14 +159,9 @@ impl LedgerSeal for Ledgers {
         match self.claim(sealed) {
             Ok(true) => Ok(ledger),
             Ok(false) => Err(LedgerError::Used),
-            Err(error) => Err(unavailable(&error)),
+            Err(error) => Err(self.unavailable(&error)),
         }
     }
-}
-
-fn unavailable(error: &io::Error) -> LedgerError {
-    tracing::warn!(%error, "programs cannot be kept");
-    LedgerError::Unavailable
 }
 
 #[cfg(test)]
@@ -160,7 +171,7 @@ mod tests {
     fn ledgers(directory: &Path, lifetime: Duration) -> Ledgers {
         let directory = directory.join(DIRECTORY);
         directories::make_private(&directory).unwrap();
-        Ledgers { directory, lifetime }
+        Ledgers { directory, lifetime, report: Box::new(|_| ()) }
     }
 
     #[test]
@@ -195,7 +206,10 @@ mod tests {
         let error = ledgers.key().err().unwrap().to_string();
         assert!(error.contains("64 hexadecimal digits"), "{error}");
         let error = ledgers.seal(b"ledger").unwrap_err().to_string();
-        assert_eq!(error, "programs cannot be kept at the moment; the host's log says why");
+        assert_eq!(
+            error,
+            "programs cannot be kept at the moment; the operator of the host can see why"
+        );
     }
 
     #[test]
