@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_tool::ask::{LogLevel, QuestionKind};
+use cofferdam_tool::ask::{Asker, LogLevel, QuestionKind};
 use cofferdam_tool::invoke::{FileEffects, McpRequest, Progress};
 use cofferdam_tool::permission::RequestedLimits;
 use cofferdam_tool::trace::TraceContext;
@@ -14,7 +14,7 @@ use cofferdam_tool::{CallContext, ToolName};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::question;
+use crate::question::{self, QUESTIONS_MAX};
 
 /// Longest string of a caller that a message carries, in characters.
 const STRING_CHARS_MAX: usize = 256;
@@ -138,6 +138,10 @@ pub(crate) struct CallHeader {
     /// Kinds of questions that the client of the gateway answers; none if it cannot be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asks: Option<Vec<String>>,
+    /// Names of the questions of earlier runs of the call, if a question ends the call and the
+    /// client makes it run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) dry_run: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -171,6 +175,7 @@ impl CallHeader {
             key: context.idempotency_key.as_ref().map(|key| short(key, STRING_CHARS_MAX)),
             limits: context.limits.as_deref().cloned(),
             asks: context.asker.as_ref().map(|asker| question::words(|kind| asker.can_ask(kind))),
+            asked: context.asker.as_ref().and_then(|asker| earlier_questions(&**asker)),
             dry_run: context.file_effects.is_dry_run,
             diffs: context.file_effects.shows_diffs,
         }
@@ -257,6 +262,12 @@ pub(crate) fn log_level(level: u8) -> LogLevel {
 pub(crate) fn remaining_ms(deadline: Option<Instant>) -> u64 {
     let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     u64::try_from(remaining.unwrap_or(REMAINING_MAX).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns names of earlier questions, of which a call has as many as it may ask.
+fn earlier_questions(asker: &dyn Asker) -> Option<Vec<String>> {
+    let names = asker.earlier_questions()?.into_iter().take(QUESTIONS_MAX);
+    Some(names.map(|name| short(&name, STRING_CHARS_MAX)).collect())
 }
 
 fn short(text: &str, chars_max: usize) -> String {

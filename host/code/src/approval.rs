@@ -66,7 +66,7 @@ pub trait ProgramRules: Send + Sync {
 pub(crate) async fn ask(
     approver: Option<&Arc<dyn CallApprover>>,
     asker: Option<&Arc<dyn Asker>>,
-    number: u64,
+    name: String,
     request: ApprovalRequest<'_>,
 ) -> Decision {
     let tool = request.tool.name.as_str();
@@ -75,7 +75,7 @@ pub(crate) async fn ask(
     }
     let asker = asker.filter(|asker| asker.can_ask(QuestionKind::Elicitation));
     let Some(asker) = asker else { return Decision::Unavailable(unavailable(tool)) };
-    let answers = asker.ask(vec![question(number, request)]).await;
+    let answers = asker.ask(vec![question(name, request)]).await;
     let answer = match answers {
         Ok(answers) => answers.into_iter().next().unwrap_or_default(),
         Err(AskError::Unsupported(_)) => return Decision::Unavailable(unavailable(tool)),
@@ -96,11 +96,10 @@ fn unavailable(tool: &str) -> String {
     )
 }
 
-/// Returns the question for a call. Its name depends on the number of the call only, so that a
-/// program that runs again gets the earlier answer.
-fn question(number: u64, request: ApprovalRequest<'_>) -> Question {
+/// Returns the question for a call.
+fn question(name: String, request: ApprovalRequest<'_>) -> Question {
     let arguments = Value::Object(request.arguments.clone());
     let shown = shortened(&arguments, SHOWN_BYTES_MAX).unwrap_or(arguments);
     let message = format!("Allow the program to call {} with {shown}?", request.tool.name);
-    Question::approval(format!("code_approval_{number}"), message)
+    Question::approval(name, message)
 }

@@ -36,6 +36,7 @@ mod language;
 mod ledger;
 mod memory;
 mod mode;
+mod question;
 mod run;
 mod seal;
 mod types;

@@ -24,6 +24,7 @@ use crate::description;
 use crate::ledger::record::{self, UnusableLedger};
 use crate::ledger::{LedgerKey, SuspendedPrograms};
 use crate::memory::{AppliedChanges, Memory, Owner, RunValues};
+use crate::question::QuestionNames;
 use crate::run::{CodeRun, EarlierRun, MadeCall, NewRun, RunEnd};
 use crate::types::Type;
 use crate::{CodeError, Language, LedgerError, LedgerSeal};
@@ -281,15 +282,20 @@ impl CodeMode {
             tools: Arc::clone(self.state.catalog.json()),
         };
         let resumed = context.inner_calls.as_ref().filter(|_| context.outer.is_none());
+        let names = QuestionNames::of(code);
         let earlier = match resumed.and_then(|checks| checks.resumed()) {
             Some(resumed) => match self.reopen(resumed, &key).await {
                 Ok(earlier) => Some(earlier),
                 Err(error) => return unusable(context, &error),
             },
-            None => {
-                let ledger = self.state.past.suspended.take(&key);
-                ledger.map(|ledger| EarlierRun { ledger, decided: None })
-            }
+            None => match self.state.past.suspended.take(&key) {
+                Some(ledger) => Some(EarlierRun { ledger, decided: None }),
+                // The client has answered a question of a run that cannot continue.
+                None if context.asker.as_ref().is_some_and(|asker| names.were_asked(&**asker)) => {
+                    return unusable(context, &UnusableLedger::Forgotten);
+                }
+                None => None,
+            },
         };
         let owner = key.owner.clone();
         let in_progress = Arc::new(());
@@ -297,6 +303,7 @@ impl CodeMode {
             seed: fresh_seed(),
             now: milliseconds_now(),
             in_progress: Arc::downgrade(&in_progress),
+            names,
         };
         let run = Arc::new(CodeRun::new(Arc::clone(&self.state), context, key, earlier, fresh));
         let arguments = json!({

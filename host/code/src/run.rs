@@ -21,6 +21,7 @@ use crate::ledger::record::UnkeepableLedger;
 use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall, record};
 use crate::memory::RunValues;
 use crate::mode::ModeState;
+use crate::question::QuestionNames;
 
 /// Maximum number of calls that an error lists.
 const LISTED_CALLS_MAX: usize = 32;
@@ -42,7 +43,11 @@ pub(crate) struct CodeRun {
     /// Held for reading by running calls, and for writing while a question is asked, so that no
     /// call is interrupted if the run ends with the question.
     running: RwLock<()>,
-    /// True if a ledger stays in memory, because the caller may answer in a new request.
+    /// Names of the questions.
+    names: QuestionNames,
+    /// True if a question ends the run, and the client makes the program run again.
+    ends_with_questions: bool,
+    /// True if a ledger stays in memory, because the client may run the program again.
     may_run_again: bool,
     /// True if the caller can keep the program until a user decides.
     may_be_suspended: bool,
@@ -60,6 +65,8 @@ pub(crate) struct NewRun {
     pub(crate) now: u64,
     /// Exists until the run ends or is dropped.
     pub(crate) in_progress: Weak<()>,
+    /// Names of its questions.
+    pub(crate) names: QuestionNames,
 }
 
 /// State that a run continues.
@@ -116,7 +123,7 @@ impl CodeRun {
         let has_outer = context.outer.is_some();
         let outer = context.outer.as_ref();
         let outer = outer.and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let NewRun { seed, now, in_progress } = fresh;
+        let NewRun { seed, now, in_progress, names } = fresh;
         let ledger = earlier
             .unwrap_or_else(|| Ledger::new((seed, now), mode.past.memory.of(&key.owner), outer));
         let policy = &mode.policy;
@@ -125,8 +132,11 @@ impl CodeRun {
             context.inner_calls.as_ref().map_or(0, |checks| checks.ledger_bytes_max());
         let waiting = decided.iter().map(|(call, _)| call.number);
         let unrepeated = ledger.calls.keys().copied().chain(waiting).collect();
+        let asker = context.asker.as_ref();
         Self {
-            may_run_again: may_ask && policy.approver.is_none() && context.asker.is_some(),
+            names,
+            ends_with_questions: asker.is_some_and(|asker| asker.earlier_questions().is_some()),
+            may_run_again: may_ask && policy.approver.is_none() && asker.is_some(),
             may_be_suspended: ledger_bytes_max > 0
                 && policy.seal.is_some()
                 && !has_outer
@@ -312,18 +322,18 @@ impl CodeRun {
         let can_ask = |asker: &Arc<dyn Asker>| asker.can_ask(QuestionKind::Elicitation);
         if self.may_run_again && self.asker.as_ref().is_some_and(can_ask) {
             let run = self.in_progress.clone();
-            if let Err(error) = suspended.keep(self.key.clone(), run, self.ledger()) {
+            let kept = suspended.keep(self.key.clone(), run, self.ledger());
+            // A user who answers while the run waits needs no ledger.
+            if let (true, Err(error)) = (self.ends_with_questions, kept) {
                 open.close();
                 let tool = &request.tool.name;
-                return cannot_wait(
-                    tool,
-                    &format!("the call to '{tool}' needs a user's approval"),
-                    &error,
-                );
+                let reason = format!("the call to '{tool}' needs a user's approval");
+                return cannot_wait(tool, &reason, &error);
             }
         }
+        let name = self.names.approval(number);
         let decision =
-            ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), number, request).await;
+            ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), name, request).await;
         suspended.forget(&self.in_progress);
         let reason = match decision {
             Decision::Unavailable(reason) if self.may_be_suspended => reason,

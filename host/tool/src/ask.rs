@@ -27,6 +27,13 @@ pub trait Asker: Send + Sync {
     /// an error.
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError>;
 
+    /// Returns the names of the questions that earlier runs of the call have asked, if a question
+    /// ends a call and the client makes it run again. Returns `None` if the user answers while the
+    /// call waits, which is the default.
+    fn earlier_questions(&self) -> Option<Vec<String>> {
+        None
+    }
+
     /// Returns an asker that can tell the user which call asks: the name of its tool, and its
     /// arguments as JSON. By default there is none.
     fn for_call(&self, tool: &str, arguments: &str) -> Option<Arc<dyn Asker>> {

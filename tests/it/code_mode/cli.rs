@@ -146,19 +146,24 @@ fn a_program_continues_with_the_answer_in_a_new_request() {
         serve_changes::asked(id, "run_code", program.clone(), answers)
     };
     let mut last = pipe.ask(&asked("1", None));
-    let mut questions = Vec::new();
+    let (mut questions, mut answered) = (Vec::new(), None);
     while last["result"]["resultType"] == "input_required" {
         assert!(notes.join("a.md").exists() && !notes.join("b.md").exists());
         let asked_for = last["result"]["inputRequests"].as_object().unwrap().clone();
         let (key, form) = asked_for.iter().next().unwrap();
         questions.push(form["params"]["message"].as_str().unwrap().to_owned());
         let answer = json!({ key: {"action": "accept", "content": {"allow": true}} });
-        last = pipe.ask(&asked("2", Some((&last, answer))));
+        let request = asked("2", Some((&last, answer)));
+        last = pipe.ask(&request);
+        answered = Some(request);
     }
     assert!(questions.last().is_some_and(|last| last.contains("a.md")), "{questions:?} {last}");
     assert_eq!(last["result"]["isError"], false, "{last}");
     assert!(!notes.join("a.md").exists());
     assert_eq!(std::fs::read_to_string(notes.join("b.md")).unwrap(), "2");
+    let again = pipe.ask(&answered.unwrap());
+    assert_eq!(again["result"]["isError"], true, "{again}");
+    assert!(again.to_string().contains("its ledger no longer exists"), "{again}");
     drop(pipe);
     let flags = ["log", "--config", "c.toml", "--tool", "word_count", "--json"];
     let (exit, shown, errors) = run(folder.path(), &flags);

@@ -108,4 +108,10 @@ impl Asker for CallAsker {
         let questions = questions.into_iter().map(|question| self.renamed(question)).collect();
         self.asker.ask(questions).await
     }
+
+    fn earlier_questions(&self) -> Option<Vec<String>> {
+        let without_number = |name: String| Some(name.split_once('-')?.1.to_owned());
+        let names = self.asker.earlier_questions()?;
+        Some(names.into_iter().filter_map(without_number).collect())
+    }
 }

@@ -43,7 +43,8 @@ pub(super) async fn run(
     let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
     let asker = call.questions().map(|kinds| {
         let (questions, reports) = (Arc::clone(questions), sender.clone());
-        Arc::new(GatewayAsker { kinds, questions, reports }) as Arc<dyn Asker>
+        let earlier = call.asked.clone();
+        Arc::new(GatewayAsker { kinds, earlier, questions, reports }) as Arc<dyn Asker>
     });
     let sink = Arc::new(Reports { offer, sender });
     let context = CallContext {

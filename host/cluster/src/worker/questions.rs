@@ -80,6 +80,8 @@ impl OpenQuestions {
 pub(super) struct GatewayAsker {
     /// Kinds of questions that the client of the gateway answers.
     pub(super) kinds: Vec<QuestionKind>,
+    /// Names of the questions of earlier runs, if a question ends the call.
+    pub(super) earlier: Option<Vec<String>>,
     pub(super) questions: Arc<OpenQuestions>,
     pub(super) reports: mpsc::Sender<CallReport>,
 }
@@ -100,6 +102,10 @@ impl Asker for GatewayAsker {
         let answer =
             answered.await.map_err(|_| AskError::Failed("the call has ended".to_owned()))?;
         question::decode_answer(&answer, count)
+    }
+
+    fn earlier_questions(&self) -> Option<Vec<String>> {
+        self.earlier.clone()
     }
 }
 
@@ -125,7 +131,7 @@ mod tests {
     fn asker() -> (Arc<GatewayAsker>, mpsc::Receiver<CallReport>) {
         let (reports, receiver) = mpsc::channel(4);
         let questions = Arc::default();
-        (Arc::new(GatewayAsker { kinds: Vec::new(), questions, reports }), receiver)
+        (Arc::new(GatewayAsker { kinds: Vec::new(), earlier: None, questions, reports }), receiver)
     }
 
     fn question(message: &str) -> Vec<Question> {

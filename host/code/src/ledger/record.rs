@@ -88,6 +88,11 @@ pub(crate) enum UnkeepableLedger {
 pub(crate) enum UnusableLedger {
     #[error(transparent)]
     Seal(#[from] LedgerError),
+    #[error(
+        "its ledger no longer exists: it waited for too long, the host was restarted, or the \
+         program continued from it before, and calls after it may have been made"
+    )]
+    Forgotten,
     #[error("its ledger belongs to another session")]
     OtherSession,
     #[error("its ledger belongs to another program")]

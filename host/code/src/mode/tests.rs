@@ -1,7 +1,7 @@
 mod suspended;
 mod waiting;
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cofferdam_files::{
@@ -259,7 +259,7 @@ impl ToolSource for Guarded {
 
 /// Never answers the first question, as a client that answers in a new request.
 #[derive(Default)]
-struct Later(AtomicU32);
+struct Later(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Asker for Later {
@@ -268,12 +268,18 @@ impl Asker for Later {
     }
 
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
-        assert_eq!(questions[0].name, "code_approval_2");
+        let name = questions[0].name.clone();
+        assert!(name.starts_with("code_") && name.ends_with("_approval_2"), "{name}");
         assert!(questions[0].parameters["message"].as_str().unwrap().contains(r#"{"name":"b"}"#));
-        match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => std::future::pending().await,
-            _ => Ok(vec![json!({"action": "accept", "content": {"allow": true}})]),
+        if !self.0.lock().unwrap().contains(&name) {
+            self.0.lock().unwrap().push(name);
+            return std::future::pending().await;
         }
+        Ok(vec![json!({"action": "accept", "content": {"allow": true}})])
+    }
+
+    fn earlier_questions(&self) -> Option<Vec<String>> {
+        Some(self.0.lock().unwrap().clone())
     }
 }
 
@@ -302,6 +308,33 @@ async fn a_program_that_waits_for_an_approval_continues_without_repeating_its_ca
     assert_eq!(guarded.calls.load(Ordering::Relaxed), 3);
     assert!(guarded.has("a").await && guarded.has("b").await);
     assert_eq!(second.record.files.len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_ledger_makes_no_call_run_twice() {
+    let guarded = Guarded::new();
+    let mut tools = Toolset::new();
+    tools.add(Arc::clone(&guarded) as Arc<dyn ToolSource>).unwrap();
+    let later: Arc<dyn Asker> = Arc::new(Later::default());
+    let program: Value = serde_json::from_str(WRITES).unwrap();
+    let context = CallContext { asker: Some(later), ..CallContext::new("c") };
+    let toolset = mode(&tools, CodeOptions::default());
+    let first = run(&toolset, program.clone(), &context);
+    assert!(tokio::time::timeout(Duration::from_millis(50), first).await.is_err());
+    // Another host gets the answer, as after a restart.
+    let other = mode(&tools, CodeOptions::default());
+    let refused = run(&other, program.clone(), &context).await;
+    let Outcome::Failure(failure) = refused.outcome else { panic!("{refused:?}") };
+    assert!(failure.message.contains("its ledger no longer exists"), "{}", failure.message);
+    assert_eq!(guarded.calls.load(Ordering::Relaxed), 1);
+    // Another program of the same request is new.
+    let new = run(&other, json!([["write_free", {"name": "c"}]]), &context).await;
+    assert!(matches!(new.outcome, Outcome::Ok(_)), "{new:?}");
+    // The answer continues the program once.
+    let second = run(&toolset, program.clone(), &context).await;
+    assert!(matches!(second.outcome, Outcome::Ok(_)), "{second:?}");
+    let third = run(&toolset, program, &context).await;
+    assert!(matches!(third.outcome, Outcome::Failure(_)), "{third:?}");
 }
 
 /// Approves or rejects by the name of the file.

@@ -91,9 +91,7 @@ impl Code {
 /// Repeats `make_image` while the kernel answers that a resource is busy. wasmtime seals the file
 /// that holds the initial memory of a component, and Linux refuses that (`EBUSY`) as long as it
 /// happens to be moving one of the file's pages, which it does when memory is scarce.
-fn repeat_while_busy(
-    mut make_image: impl FnMut() -> wasmtime::Result<()>,
-) -> wasmtime::Result<()> {
+fn repeat_while_busy(mut make_image: impl FnMut() -> wasmtime::Result<()>) -> wasmtime::Result<()> {
     for _ in 1..IMAGE_ATTEMPTS {
         match make_image() {
             Err(error) if is_busy(&error) => thread::sleep(IMAGE_PAUSE),

@@ -65,7 +65,12 @@ enum QuestionDelivery {
     /// Sends a request while the call waits.
     Request,
     /// Returns a result with the questions. The client repeats its request with the answers.
-    Result { known: BTreeMap<String, AnsweredQuestion>, misfits: BTreeMap<String, u32> },
+    Result {
+        known: BTreeMap<String, AnsweredQuestion>,
+        misfits: BTreeMap<String, u32>,
+        /// Names of the questions of earlier rounds.
+        earlier: Vec<String>,
+    },
 }
 
 /// Reason why a call cannot continue within this request.
@@ -92,6 +97,7 @@ impl Elicitation {
     ) -> Self {
         let RoundState { answers: mut known, asked, misfits, prompts: ids } = state;
         let responses: BTreeMap<String, Value> = responses.into_iter().collect();
+        let earlier = asked.keys().chain(known.keys()).cloned().collect();
         for (key, id) in ids {
             let collect =
                 |prompts: &CallPrompts| prompts.collect(&id, responses.contains_key(&key));
@@ -113,7 +119,8 @@ impl Elicitation {
             known.entry(key).or_insert_with(|| AnsweredQuestion::of_client(question, answer));
         }
         let is_of_operator = known.get(APPROVAL).is_some_and(|answered| answered.is_of_operator);
-        let mut new = Self::new(QuestionDelivery::Result { known, misfits }, caller, prompts);
+        let mut new =
+            Self::new(QuestionDelivery::Result { known, misfits, earlier }, caller, prompts);
         new.is_approval_of_operator = AtomicBool::new(is_of_operator);
         new
     }
@@ -349,6 +356,13 @@ impl Asker for Elicitation {
         self.client_can_ask(kind) || (is_form && self.prompts.as_ref().is_some_and(accepts))
     }
 
+    fn earlier_questions(&self) -> Option<Vec<String>> {
+        match &self.way {
+            QuestionDelivery::Request => None,
+            QuestionDelivery::Result { earlier, .. } => Some(earlier.clone()),
+        }
+    }
+
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         let lacking = questions.iter().find(|question| !self.client_can_ask(question.kind));
         let of_operator = self.prompts.as_ref().filter(|prompts| {
@@ -377,7 +391,7 @@ impl Asker for Elicitation {
                 try_join_all(asked).await
             }
             QuestionDelivery::Request => self.ask_in_task(&questions).await,
-            QuestionDelivery::Result { known, misfits } => {
+            QuestionDelivery::Result { known, misfits, .. } => {
                 match Self::recorded_answers(known, misfits, &questions)? {
                     Ok(answers) => Ok(answers),
                     Err(asks) => {

@@ -106,15 +106,15 @@ async fn the_model_learns_that_stored_values_have_no_space_beside_those_of_other
 }
 
 #[tokio::test]
-async fn a_call_is_not_asked_about_if_the_program_is_too_large_to_wait() {
+async fn a_call_is_not_asked_about_if_the_program_is_too_large_to_continue() {
     let large = Declaration::new("large", "Returns much.", r#"{"type":"object"}"#);
     let functions =
         Functions::new("large").with(large, async |_, _| Ok("x".repeat(1 << 20).into()));
     let (guarded, toolset) = guarded(functions.unwrap());
-    let asker = Arc::new(Notified::default());
     let mut calls = vec![json!(["large", {}]); 4];
     calls.push(json!(["write", {"name": "b"}]));
-    let context = asking(&asker);
+    let later: Arc<dyn Asker> = Arc::new(Later::default());
+    let context = CallContext { asker: Some(later), ..CallContext::new("c") };
     let completion = run(&toolset, json!(calls), &context);
     let completion = tokio::time::timeout(Duration::from_secs(60), completion).await.unwrap();
     let Outcome::Failure(failure) = completion.outcome else { panic!("{completion:?}") };
@@ -124,4 +124,9 @@ async fn a_call_is_not_asked_about_if_the_program_is_too_large_to_wait() {
          its results and stored values have more than 4194304 bytes"
     );
     assert_eq!(guarded.calls.load(Ordering::Relaxed), 0);
+    // A user who answers while the program waits is asked.
+    let asker = Arc::new(Notified::default());
+    asker.answered.notify_one();
+    let completion = run(&toolset, json!(calls), &asking(&asker)).await;
+    assert!(matches!(completion.outcome, Outcome::Ok(_)), "{completion:?}");
 }
