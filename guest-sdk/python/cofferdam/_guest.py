@@ -1,15 +1,17 @@
 """Exports of the component, and conversion of results and exceptions for the host.
 
-All work that does not depend on a call happens while the component is made: `load` runs last, and a
-call begins with the memory as it is then.
+All work that does not depend on a call happens while the component is made: componentize-py creates
+the exports last, and a call begins with the memory as it is then.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from componentize_py_types import Err  # type: ignore[import-not-found]
@@ -28,12 +30,22 @@ _TOOLS_MAX = 128
 
 _by_name: dict[str, Tool] = {}
 _definitions: list[Any] = []
+_is_prepared = False
 _source = "/"
 _LOADING = "the plugin cannot be loaded:"
 
 
 class Tools:
     """The export `cofferdam:plugin/tools`."""
+
+    def __init__(self) -> None:
+        """Prepares the memory. What the imports needed is free by then."""
+        global _is_prepared
+        # There is an instance for each function of the export.
+        if not _is_prepared:
+            _is_prepared = True
+            _image.prepare(_warm_ups(self))
+        _image.fill()
 
     def list_tools(self) -> list[Any]:
         """Returns the definitions of the tools."""
@@ -75,20 +87,20 @@ def load(main: str, beside: str) -> None:
     except BaseException as error:
         raise NotLoaded(f"{_LOADING}\n{_traceback.full(error, _source)}") from None
     _keep_lines()
-    _image.prepare(_warm_up)
 
 
-def _warm_up() -> None:
-    """Makes calls like those of a host."""
-    tools = Tools()
+def _warm_ups(tools: Tools) -> list[Callable[[], None]]:
+    """Returns functions that make calls like those of a host."""
+    return [lambda: _call_sample(tools), *(functools.partial(each, tools.call_tool) for each in _host.WARM_UP)]
+
+
+def _call_sample(tools: Tools) -> None:
     # No tool has this name.
     _by_name[" "] = _SAMPLE
     try:
         tools.call_tool(" ", '{"text":"a","number":1}')
     finally:
         del _by_name[" "]
-    for function in _host.WARM_UP:
-        function(tools.call_tool)
 
 
 def _sample(text: str, number: int = 0) -> dict[str, Any]:
