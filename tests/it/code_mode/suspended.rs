@@ -107,6 +107,25 @@ impl Scene {
         Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
+    /// Runs a workflow of one agent whose model runs the program.
+    async fn workflow(&self, arguments: &[&str]) -> Ran {
+        let agent = "{model: \"script:model.jsonl\", tools: [run_code]}";
+        self.write("w.yaml", &format!("agents: {{a: {agent}}}\nstart: a\n"));
+        let mut command = Command::new(binary());
+        command
+            .env_clear()
+            .env("COFFERDAM_CACHE_DIR", shared_cache())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .current_dir(self.folder.path())
+            .args(["workflow", "run"])
+            .args(arguments)
+            .args(["--config", "c.toml", "--files", "notes", "--code=only"])
+            .stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
     /// Runs the program until it waits, and returns the id of the request.
     async fn suspend(&self) -> String {
         let ran =
@@ -408,9 +427,34 @@ async fn a_damaged_key_is_shown_to_the_user() {
     scene.write("state/cofferdam/ledgers/key", "no key");
     let ran =
         scene.chat(&[&["Send.", "--model", "script:model.jsonl"], &SESSION[..]].concat()).await;
-    let shown = "warning: no program can wait in the session: expected a key of 64 hexadecimal";
+    let shown = "warning: no program can wait for an approval: expected a key of 64 hexadecimal";
     assert!(ran.stderr.contains(shown), "{}", ran.stderr);
     assert!(ran.result().contains("programs cannot be kept at the moment"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("ledgers/key"), "{}", ran.stdout);
     assert_eq!(scene.sent(), [1, 0, 0]);
+}
+
+/// A program of an agent in a workflow waits in the checkpoint, or for a flag, or fails at once.
+#[tokio::test]
+async fn programs_of_workflows_wait_in_checkpoints() {
+    let scene = Scene::new("/fine").await;
+    let paused = scene.workflow(&["w.yaml", "Send.", "--checkpoints", "runs"]).await;
+    assert_eq!(paused.code, Some(4), "{}{}", paused.stdout, paused.stderr);
+    assert_eq!((scene.sent(), scene.read("notes/b.md")), ([1, 0, 0], None));
+    let (_, id) = paused.stderr.split_once("--answer ").unwrap();
+    let answer = format!("{}=yes", id.split_once('=').unwrap().0);
+    scene.write("model.jsonl", &scene.read("after.jsonl").unwrap());
+    let resumed = ["w.yaml", "--checkpoints", "runs", "--resume", "--answer", &answer];
+    let ran = scene.workflow(&resumed).await;
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(scene.sent(), [1, 1, 1]);
+    assert_eq!(scene.read("notes/b.md").as_deref(), Some("kept"));
+
+    let scene = Scene::new("/fine").await;
+    let ran = scene.workflow(&["w.yaml", "Send.", "--approve", "http"]).await;
+    assert_eq!((ran.code, scene.sent()), (Some(0), [1, 1, 1]), "{}", ran.stderr);
+
+    let scene = Scene::new("/fine").await;
+    let ran = scene.workflow(&["w.yaml", "Send."]).await;
+    assert_eq!((ran.code, scene.sent()), (Some(0), [1, 0, 0]), "{}", ran.stderr);
 }

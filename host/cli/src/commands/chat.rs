@@ -44,7 +44,7 @@ use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
 use cofferdam::workflow::definition::RequestSettings;
 use cofferdam::{
-    AgentContext, ContextOptions, ContextSettings, PromptFile, Purpose, StoreLocation,
+    AgentContext, ContextOptions, ContextSettings, PromptFile, Purpose, Selection, StoreLocation,
 };
 
 /// Maximum size of a prompt from standard input or of instructions from a file, in bytes.
@@ -85,11 +85,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let typed = TypedDecisions::parse(&args.answer)?;
     let mut selection = host::selection(&args.plugins)?;
-    // A ledger contains results as programs get them, which are not redacted.
-    let redacts = file.as_ref().is_some_and(ConfigFile::redacts_results);
-    let is_kept = saved.is_some() && !args.dry_run && !redacts;
-    let has_programs = selection.code.offer(file.as_ref()).is_some();
-    let ledgers = if is_kept && has_programs { ledgers() } else { None };
+    let is_kept = saved.is_some() && !args.dry_run;
+    let ledgers = if is_kept { ledgers(&selection, file.as_ref()) } else { None };
     let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
     let sealed_in = ledgers.iter().map(|ledgers| ledgers.directory().to_owned());
     let named = args.agent.iter().chain(&args.prompt_file).cloned();
@@ -328,11 +325,15 @@ impl AgentFactory {
     }
 }
 
-/// Returns the seal of programs that wait in a session. Without a directory for its key, none
-/// waits.
-fn ledgers() -> Option<Ledgers> {
+/// Returns the seal of programs that wait for an approval. Without it, none waits: if there are no
+/// programs or no directory for its key, or if results are redacted, which those in a ledger are
+/// not.
+pub(super) fn ledgers(selection: &Selection, file: Option<&ConfigFile>) -> Option<Ledgers> {
+    if selection.code.offer(file).is_none() || file.is_some_and(ConfigFile::redacts_results) {
+        return None;
+    }
     let warn = |error: &dyn std::fmt::Display| {
-        print::note(&format!("warning: no program can wait in the session: {error}"));
+        print::note(&format!("warning: no program can wait for an approval: {error}"));
     };
     let ledgers = Ledgers::of_user().inspect_err(|error| warn(error)).ok()?;
     Some(ledgers.with_report(move |error| warn(error)))

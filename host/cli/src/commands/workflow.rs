@@ -4,6 +4,7 @@ mod answers;
 mod show;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
@@ -24,6 +25,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, UsageError};
 use crate::{host, inspector, print};
+use cofferdam::code::LedgerSeal;
 use cofferdam::config::ConfigFile;
 use cofferdam::inspector::{RunProgress, report_event, run_question, workflows_of_files};
 use cofferdam::workflow_file::{self, AgentParts, WorkflowFile};
@@ -48,10 +50,16 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     // Tools must not change the files that control the workflow.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
-    let selection = host::selection(&args.plugins)?;
-    let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
+    let mut selection = host::selection(&args.plugins)?;
     let flag = args.inspector.inspector.as_ref();
     let prompts = inspector::prompts(flag);
+    // Without an answer, a program that waits in no checkpoint would be lost.
+    let may_wait = kept.is_some() || answers.can_approve(prompts.as_ref());
+    let ledgers = may_wait.then(|| chat::ledgers(&selection, config.as_ref())).flatten();
+    protected.extend(ledgers.iter().map(|ledgers| ledgers.directory().to_owned()));
+    let suspends_programs = ledgers.is_some();
+    selection.code.seal = ledgers.map(|ledgers| Arc::new(ledgers) as Arc<dyn LedgerSeal>);
+    let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
     let progress = flag.map(|_| RunProgress::new(file.name()));
     if let Some(flag) = flag {
         let mut options = inspector::options(config.as_ref(), prompts.clone())?;
@@ -62,7 +70,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     }
     let call_log = tools.call_log().cloned();
     let mut answers = answers.with(prompts, tools.toolset().clone(), call_log);
-    let approvals = chat::approvals(&args.approval, tools.toolset(), config.as_ref())?;
+    let approvals = chat::approvals(&args.approval, tools.toolset(), config.as_ref())?
+        .suspend_programs(suspends_programs);
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
     let parts = AgentParts {

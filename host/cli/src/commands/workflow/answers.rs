@@ -68,6 +68,11 @@ impl TypedAnswers {
         Self { prompts, toolset, call_log, ..self }
     }
 
+    /// Returns whether approvals can be given during the run.
+    pub(super) fn can_approve(&self, prompts: Option<&PendingPrompts>) -> bool {
+        self.approves_all || !self.approved.is_empty() || inspector::is_possible(prompts)
+    }
+
     /// Answers as many requests as possible. Returns no answers if the run is canceled meanwhile.
     pub(super) async fn to(
         &mut self,
