@@ -425,8 +425,8 @@ fn the_end_of_input_ends_an_open_subscription() {
     while pipe.next()["method"] != "notifications/subscriptions/acknowledged" {}
     let (code, rest, took) = pipe.end();
     assert_eq!(code, Some(0), "{rest:?}");
-    // The target is 100 ms; a busy machine gets more. It was 5 s.
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    // The target is 100 ms; a busy machine gets more. The server waits 5 s for calls.
+    assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
 /// Returns a call of `count` that takes a little more than a second.
@@ -448,7 +448,7 @@ fn sigterm_lets_calls_end_and_refuses_new_ones() {
     assert!(ended.to_string().contains("counted to 4"), "{ended}");
     let (code, _, took) = pipe.end();
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
 #[test]
