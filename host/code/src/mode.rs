@@ -24,7 +24,7 @@ use crate::description;
 use crate::ledger::record::{self, UnusableLedger};
 use crate::ledger::{LedgerKey, SuspendedPrograms};
 use crate::memory::{AppliedChanges, Memory, Owner, RunValues};
-use crate::question::QuestionNames;
+use crate::question;
 use crate::run::{CodeRun, EarlierRun, MadeCall, NewRun, RunEnd};
 use crate::types::Type;
 use crate::{CodeError, Language, LedgerError, LedgerSeal};
@@ -282,7 +282,6 @@ impl CodeMode {
             tools: Arc::clone(self.state.catalog.json()),
         };
         let resumed = context.inner_calls.as_ref().filter(|_| context.outer.is_none());
-        let names = QuestionNames::of(code);
         let earlier = match resumed.and_then(|checks| checks.resumed()) {
             Some(resumed) => match self.reopen(resumed, &key).await {
                 Ok(earlier) => Some(earlier),
@@ -291,7 +290,11 @@ impl CodeMode {
             None => match self.state.past.suspended.take(&key) {
                 Some(ledger) => Some(EarlierRun { ledger, decided: None }),
                 // The client has answered a question of a run that cannot continue.
-                None if context.asker.as_ref().is_some_and(|asker| names.were_asked(&**asker)) => {
+                None if context
+                    .asker
+                    .as_ref()
+                    .is_some_and(|asker| question::was_asked(code, &**asker)) =>
+                {
                     return unusable(context, &UnusableLedger::Forgotten);
                 }
                 None => None,
@@ -303,7 +306,6 @@ impl CodeMode {
             seed: fresh_seed(),
             now: milliseconds_now(),
             in_progress: Arc::downgrade(&in_progress),
-            names,
         };
         let run = Arc::new(CodeRun::new(Arc::clone(&self.state), context, key, earlier, fresh));
         let arguments = json!({

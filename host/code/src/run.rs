@@ -21,7 +21,7 @@ use crate::ledger::record::UnkeepableLedger;
 use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall, record};
 use crate::memory::RunValues;
 use crate::mode::ModeState;
-use crate::question::QuestionNames;
+use crate::question;
 
 /// Maximum number of calls that an error lists.
 const LISTED_CALLS_MAX: usize = 32;
@@ -43,8 +43,6 @@ pub(crate) struct CodeRun {
     /// Held for reading by running calls, and for writing while a question is asked, so that no
     /// call is interrupted if the run ends with the question.
     running: RwLock<()>,
-    /// Names of the questions.
-    names: QuestionNames,
     /// True if a question ends the run, and the client makes the program run again.
     ends_with_questions: bool,
     /// True if a ledger stays in memory, because the client may run the program again.
@@ -65,8 +63,6 @@ pub(crate) struct NewRun {
     pub(crate) now: u64,
     /// Exists until the run ends or is dropped.
     pub(crate) in_progress: Weak<()>,
-    /// Names of its questions.
-    pub(crate) names: QuestionNames,
 }
 
 /// State that a run continues.
@@ -123,7 +119,7 @@ impl CodeRun {
         let has_outer = context.outer.is_some();
         let outer = context.outer.as_ref();
         let outer = outer.and_then(|outer| outer.files.downcast_ref::<Transaction>());
-        let NewRun { seed, now, in_progress, names } = fresh;
+        let NewRun { seed, now, in_progress } = fresh;
         let ledger = earlier
             .unwrap_or_else(|| Ledger::new((seed, now), mode.past.memory.of(&key.owner), outer));
         let policy = &mode.policy;
@@ -134,7 +130,6 @@ impl CodeRun {
         let unrepeated = ledger.calls.keys().copied().chain(waiting).collect();
         let asker = context.asker.as_ref();
         Self {
-            names,
             ends_with_questions: asker.is_some_and(|asker| asker.earlier_questions().is_some()),
             may_run_again: may_ask && policy.approver.is_none() && asker.is_some(),
             may_be_suspended: ledger_bytes_max > 0
@@ -331,7 +326,7 @@ impl CodeRun {
                 return cannot_wait(tool, &reason, &error);
             }
         }
-        let name = self.names.approval(number);
+        let name = question::approval_name(&self.key.code, number);
         let decision =
             ask(self.mode.policy.approver.as_ref(), self.asker.as_ref(), name, request).await;
         suspended.forget(&self.in_progress);
