@@ -103,6 +103,33 @@ fn a_call_runs_again_without_the_files_that_it_read() {
 }
 
 #[test]
+fn a_clock_that_the_call_did_not_read_shows_the_time_of_the_call() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &COUNT);
+    let count = done(folder, &["log", "show", &newest(folder), "--recording"]);
+    let count: Value = serde_json::from_str(&count).unwrap();
+    let start = count["wall_clock"][0].clone();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let age = now - Duration::from_nanos(start[0].as_u64().unwrap());
+    assert!(start[1] == 0 && age < Duration::from_secs(600), "{start}, {age:?} ago");
+
+    // As if the call had ended with the time of its start, without reading a clock.
+    std::fs::copy(guest("time_server"), folder.join("time.wasm")).unwrap();
+    done(folder, &["call", "get_current_time", "-p", "time.wasm", "--replayable"]);
+    let recording = done(folder, &["log", "show", &newest(folder), "--recording"]);
+    let mut recording: Value = serde_json::from_str(&recording).unwrap();
+    recording["wall_clock"] = json!([[recording["wall_clock"][0][0], 0]]);
+    std::fs::write(folder.join("call.json"), recording.to_string()).unwrap();
+    done(folder, &["replay", "--recording", "call.json", "--with", "time.wasm"]);
+    // Recordings of earlier versions do not have it.
+    recording.as_object_mut().unwrap().remove("wall_clock");
+    std::fs::write(folder.join("call.json"), recording.to_string()).unwrap();
+    let differs = run(folder, &["replay", "--recording", "call.json", "--with", "time.wasm"]);
+    assert!(differs.stdout.contains("new input: read a clock"), "{}", differs.stdout);
+}
+
+#[test]
 fn calls_run_again_in_another_component() {
     let folder = folder();
     let folder = folder.path();

@@ -36,6 +36,8 @@ pub(crate) fn configure(
             builder.wall_clock(wall);
         }
         Some(recorder) => {
+            recorder.start_clock(ClockKind::Monotonic, monotonic.now());
+            recorder.start_clock(ClockKind::Wall, nanoseconds(wall.now()));
             builder.monotonic_clock(RecordedClock {
                 clock: monotonic,
                 recorder: Arc::clone(recorder),
@@ -47,6 +49,10 @@ pub(crate) fn configure(
 
 fn unix_time() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Rounds `time` down to a multiple of `step`.
@@ -65,12 +71,12 @@ struct Monotonic {
 
 impl HostMonotonicClock for Monotonic {
     fn resolution(&self) -> u64 {
-        u64::try_from(self.step.unwrap_or(Duration::from_secs(1)).as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds(self.step.unwrap_or(Duration::from_secs(1)))
     }
 
     fn now(&self) -> u64 {
         let passed = self.step.map_or(Duration::ZERO, |step| floor(self.started.elapsed(), step));
-        u64::try_from(COARSE_STEP.saturating_add(passed).as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds(COARSE_STEP.saturating_add(passed))
     }
 }
 
@@ -116,9 +122,8 @@ impl HostWallClock for RecordedClock<Wall> {
     }
 
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.recorder.read_clock(ClockKind::Wall, || {
-            u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX)
-        }))
+        let live = || nanoseconds(self.clock.now());
+        Duration::from_nanos(self.recorder.read_clock(ClockKind::Wall, live))
     }
 }
 

@@ -92,6 +92,16 @@ impl CallRecorder {
         self.playback.as_ref()
     }
 
+    /// Records the value of a clock at the start of the call. A replay that reads a clock which the
+    /// call did not read continues from there: how often the runtime of a language reads its clocks
+    /// depends on when it collects garbage, and so on the sizes of the pieces of HTTP bodies.
+    pub(crate) fn start_clock(&self, kind: ClockKind, value: u64) {
+        if self.playback.is_none() {
+            let mut state = self.state();
+            state.clocks.get_mut(kind as usize).into_iter().for_each(|clock| clock.start(value));
+        }
+    }
+
     /// Records a reading of a clock. `live` reads the clock of the host; a replay does not use it.
     pub(crate) fn read_clock(&self, kind: ClockKind, live: impl FnOnce() -> u64) -> u64 {
         let played = self.playback.as_ref().map(|playback| playback.read_clock(kind));
