@@ -27,8 +27,8 @@ const REMAINING_MAX: Duration = Duration::from_hours(24);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum GatewayMessage {
-    /// Asks for an offer to run a call. The body has the arguments. A call with `remaining_ms` may
-    /// run more than once: the worker runs it without a confirmation.
+    /// Asks for an offer to run a call. The body has the arguments. A call with `remaining_ms` of a
+    /// read-only tool may run more than once: the worker runs it without a confirmation.
     Call {
         call: Box<CallHeader>,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_tool::Toolset;
+use cofferdam_tool::{ToolName, Toolset};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -342,6 +342,8 @@ impl WorkerState {
         };
         match (header, reply) {
             (GatewayMessage::Call { call, remaining_ms }, Some(reply)) => {
+                // Whatever a gateway says, a tool that writes needs a confirmation.
+                let remaining_ms = remaining_ms.filter(|_| self.is_read_only(&call.tool));
                 let Some(offer) = self.offer(*call, body, &reply).await else { return };
                 if let Some(remaining_ms) = remaining_ms {
                     self.start(offer, Duration::from_millis(remaining_ms), reply).await;
@@ -387,6 +389,11 @@ impl WorkerState {
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
         self.send(reply, &accepted, b"").await;
         Some(offer)
+    }
+
+    fn is_read_only(&self, tool: &ToolName) -> bool {
+        let tool = self.toolset.definition(tool.as_str());
+        tool.is_ok_and(|tool| tool.annotations.read_only == Some(true))
     }
 
     /// Runs the call of an offer that is still open.
