@@ -13,7 +13,8 @@
 mod targets;
 
 use targets::{
-    arguments, component, declaration, manifest, mcp_client, mcp_server, paths, permissions,
+    arguments, cluster, component, declaration, manifest, mcp_client, mcp_server, paths,
+    permissions,
 };
 use targets::{registry, skill, stores, workflow};
 
@@ -29,6 +30,7 @@ pub struct Target {
 /// Every target.
 pub const TARGETS: &[Target] = &[
     Target { name: "arguments", check: arguments::check },
+    Target { name: "cluster", check: cluster::check },
     Target { name: "component", check: component::check },
     Target { name: "declaration", check: declaration::check },
     Target { name: "manifest", check: manifest::check },

@@ -1,6 +1,7 @@
 //! The targets, one file each.
 
 pub(crate) mod arguments;
+pub(crate) mod cluster;
 pub(crate) mod component;
 pub(crate) mod declaration;
 pub(crate) mod manifest;
