@@ -20,6 +20,7 @@ mod hostile;
 mod jetstream;
 mod keys;
 mod kills;
+mod partition;
 mod process;
 mod questions;
 mod server;

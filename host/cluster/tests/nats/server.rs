@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam_cluster::keyed::KeyedResults;
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
-use cofferdam_cluster::{Bus, CallTiming, Dispatcher, DispatcherOptions, Tenant};
+use cofferdam_cluster::{Bus, CallTiming, ClusterError, Dispatcher, DispatcherOptions, Tenant};
 use cofferdam_tool::Toolset;
 
 const SERVER: &str = "COFFERDAM_NATS_SERVER";
@@ -97,6 +97,10 @@ impl Server {
         Self::on_port(program, arguments, self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -111,19 +115,14 @@ impl Server {
         Ok(Arc::new(NatsResults::open(&bus, &Tenant::default()).await?))
     }
 
-    /// Returns a gateway with the tools that workers have at present.
+    /// Returns a gateway with the tools that workers have.
     pub(crate) async fn gateway(&self) -> Gateway {
         let options = DispatcherOptions { timing: timing(), ..DispatcherOptions::default() };
         self.gateway_with(options).await
     }
 
     pub(crate) async fn gateway_with(&self, options: DispatcherOptions) -> Gateway {
-        let dispatcher = Dispatcher::start(self.bus().await, options).await.unwrap();
-        let mut toolset = Toolset::new();
-        for source in dispatcher.discover().await.unwrap() {
-            toolset.add(source).unwrap();
-        }
-        Gateway { toolset }
+        Gateway::start(self.bus().await, options).await
     }
 }
 
@@ -137,6 +136,26 @@ impl Drop for Server {
 /// A gateway and the tools that it found when it started.
 pub(crate) struct Gateway {
     pub(crate) toolset: Toolset,
+}
+
+impl Gateway {
+    /// Starts a gateway and waits until a worker answers.
+    pub(crate) async fn start(bus: Arc<dyn Bus>, options: DispatcherOptions) -> Self {
+        let dispatcher = Dispatcher::start(bus, options).await.unwrap();
+        let started = Instant::now();
+        let sources = loop {
+            match dispatcher.discover().await {
+                // The server may not know the subscriptions of a worker yet.
+                Err(ClusterError::NoWorkers) if started.elapsed() < START_MAX => {}
+                sources => break sources.unwrap(),
+            }
+        };
+        let mut toolset = Toolset::new();
+        for source in sources {
+            toolset.add(source).unwrap();
+        }
+        Self { toolset }
+    }
 }
 
 pub(crate) async fn connect(servers: &str) -> Arc<dyn Bus> {
