@@ -12,7 +12,7 @@ use serde_json::json;
 use super::server::{Server, connect_nats, program, unused_port};
 
 /// Maximum time for an election on a busy machine.
-const ELECTION_MAX: Duration = Duration::from_secs(60);
+pub(crate) const ELECTION_MAX: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn entries_of_jetstream_change_by_their_revision() {

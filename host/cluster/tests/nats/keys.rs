@@ -14,7 +14,7 @@ use super::process::{GatewayProcess, Step, WorkerProcess};
 use super::server::{Server, timing};
 use super::tools::Starts;
 
-async fn keyed(
+pub(crate) async fn keyed(
     toolset: &Toolset,
     tool: &str,
     arguments: Value,
