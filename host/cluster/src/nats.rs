@@ -6,6 +6,7 @@
 
 mod credentials;
 mod results;
+mod tls;
 
 use std::error::Error as _;
 use std::path::PathBuf;
@@ -22,10 +23,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-use rustls::{ClientConfig, RootCertStore};
 
-use self::credentials::NatsCredentials;
+use self::credentials::{CredentialsFile, NatsCredentials};
 pub use self::results::NatsResults;
+pub use self::tls::ClientCertificate;
 use crate::bus::{Bus, BusError, BusMessage, BusState, Subscription};
 use crate::frame::HEADER_BYTES_MAX;
 
@@ -46,8 +47,11 @@ pub struct NatsOptions {
     pub servers: String,
     /// File with credentials, instead of those in the address, which other users of the machine can
     /// see: `USER:PASSWORD`, a token or the nkey seed of a user (`SU…`) in one line, or a JWT and a
-    /// seed as `nsc` writes them (`.creds`).
+    /// seed as `nsc` writes them (`.creds`). It is read again for each connection.
     pub credentials_file: Option<PathBuf>,
+    /// Certificate for servers that ask for one (`verify`), or that take the user from it
+    /// (`verify_and_map`). All connections are encrypted then.
+    pub certificate: Option<ClientCertificate>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,
     /// Name of the connection in the server's monitoring.
@@ -81,8 +85,8 @@ pub enum NatsError {
     },
     /// TLS failed.
     #[error(
-        "no secure connection to the NATS server at {servers}: {cause}; check the server's \
-         certificate, and pass its authority with --cluster-ca"
+        "no secure connection to the NATS server at {servers}: {cause}; pass the authority of its \
+         certificate with --cluster-ca, and a certificate with --cluster-cert if it asks for one"
     )]
     Tls {
         /// Addresses, without credentials.
@@ -162,28 +166,23 @@ impl NatsBus {
         let uses_tls = addresses.iter().any(|address| address.scheme() == "tls");
         let refuses_subscription = Arc::<AtomicBool>::default();
         let refusal = Arc::clone(&refuses_subscription);
-        let mut connect = ConnectOptions::new()
+        // The client library ignores credentials in addresses.
+        let of_address = addresses.iter().find_map(NatsCredentials::of_address);
+        let connect = match options.credentials_file {
+            Some(path) => CredentialsFile::read_ambient(path)?.connect_options(),
+            None => of_address.map_or_else(ConnectOptions::new, NatsCredentials::connect_options),
+        };
+        let tls = tls::config(options.authorities_file.as_deref(), options.certificate.as_ref())?;
+        let connect = connect
             .name(&options.name)
             .connection_timeout(CONNECT_WAIT)
             .ping_interval(PING_INTERVAL)
-            .require_tls(uses_tls)
+            .require_tls(uses_tls || options.certificate.is_some())
+            .tls_client_config(tls)
             .event_callback(move |event| {
                 note_event(&event, &refusal);
                 std::future::ready(())
             });
-        connect = match &options.authorities_file {
-            Some(path) => connect.add_root_certificates(path.clone()),
-            None => connect.tls_client_config(tls_config()),
-        };
-        // The client library ignores credentials in addresses.
-        let of_address = addresses.iter().find_map(NatsCredentials::of_address);
-        let credentials = match &options.credentials_file {
-            Some(path) => Some(NatsCredentials::read_ambient(path)?),
-            None => of_address,
-        };
-        if let Some(credentials) = credentials {
-            connect = credentials.add_to(connect);
-        }
         let connecting = tokio::time::timeout(CONNECT_WAIT, connect.connect(addresses)).await;
         let client = match connecting {
             Err(_) => return Err(NatsError::Unreachable { servers }),
@@ -249,12 +248,6 @@ fn addresses(written: &str) -> Result<(Vec<ServerAddr>, String), NatsError> {
         addresses.push(parsed);
     }
     Ok((addresses, shown.join(", ")))
-}
-
-/// Returns the settings of TLS: the provider and the authorities of all other connections.
-fn tls_config() -> ClientConfig {
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
 #[async_trait]

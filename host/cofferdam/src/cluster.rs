@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use cofferdam_cluster::bus::BusState;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults};
+pub use cofferdam_cluster::nats::ClientCertificate;
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions, NatsResults};
 use cofferdam_cluster::{
     Bus as _, ClusterError, Dispatcher, DispatcherOptions, SourceVersion, Tenant,
@@ -47,6 +48,8 @@ pub struct ClusterOptions {
     pub tenant: Option<String>,
     /// File with `USER:PASSWORD`, a token or an nkey seed in one line, or a `.creds` file.
     pub credentials_file: Option<PathBuf>,
+    /// Certificate for NATS servers that ask for one.
+    pub certificate: Option<ClientCertificate>,
     /// File with the certificates of authorities (PEM), instead of those of Mozilla.
     pub authorities_file: Option<PathBuf>,
     /// Store of a gateway for the results of calls with idempotency keys.
@@ -76,6 +79,7 @@ impl ClusterOptions {
         let options = NatsOptions {
             servers: self.servers.clone(),
             credentials_file: self.credentials_file.clone(),
+            certificate: self.certificate.clone(),
             authorities_file: self.authorities_file.clone(),
             name: name.to_owned(),
         };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use cofferdam::cluster::{ClusterOptions, ResultStorage};
+use cofferdam::cluster::{ClientCertificate, ClusterOptions, ResultStorage};
 
 use super::serve::http_address;
 use super::{NoRecordArgs, PluginArgs};
@@ -82,6 +82,12 @@ pub(crate) struct ClusterAccessArgs {
     /// .creds file
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) cluster_credentials: Option<PathBuf>,
+    /// File with a certificate of this client (PEM), for NATS servers that ask for one
+    #[arg(long, value_name = "FILE", requires = "cluster", requires = "cluster_key")]
+    pub(crate) cluster_cert: Option<PathBuf>,
+    /// File with the private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cluster", requires = "cluster_cert")]
+    pub(crate) cluster_key: Option<PathBuf>,
     /// File with the authorities of the NATS server's certificate (PEM) [default: Mozilla's]
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) cluster_ca: Option<PathBuf>,
@@ -94,6 +100,9 @@ impl ClusterAccessArgs {
             servers: servers.to_owned(),
             tenant: self.cluster_tenant.clone(),
             credentials_file: self.cluster_credentials.clone(),
+            certificate: self.cluster_cert.clone().zip(self.cluster_key.clone()).map(
+                |(certificate_file, key_file)| ClientCertificate { certificate_file, key_file },
+            ),
             authorities_file: self.cluster_ca.clone(),
             results: ResultStorage::default(),
         }

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use async_nats::{AuthError, ConnectOptions, ServerAddr};
+use async_nats::{Auth, AuthError, ConnectOptions, ServerAddr};
 use nkeys::{KeyPair, KeyPairType};
 
 use super::NatsError;
@@ -26,8 +27,8 @@ pub(super) enum NatsCredentials {
         password: String,
     },
     Token(String),
-    /// Seed of a user whose public key is in the configuration of the server.
-    Seed(String),
+    /// Key of a user whose public key is in the configuration of the server.
+    Key(Box<KeyPair>),
     /// Claims about a user that an account has signed, and the user's key.
     Jwt {
         jwt: String,
@@ -44,7 +45,7 @@ impl NatsCredentials {
         })
     }
 
-    pub(super) fn read_ambient(path: &Path) -> Result<Self, NatsError> {
+    fn read_ambient(path: &Path) -> Result<Self, NatsError> {
         let failed = |cause: String| NatsError::File { path: path.to_owned(), cause };
         let file = File::open(path).map_err(|error| failed(error.to_string()))?;
         let mut text = String::new();
@@ -74,7 +75,7 @@ impl NatsCredentials {
             return Ok(Self::Password { user: user.to_owned(), password: password.to_owned() });
         }
         if is_like_seed(line) || KeyPair::from_seed(line).is_ok() {
-            return user_key(line).map(|_| Self::Seed(line.to_owned()));
+            return user_key(line).map(|key| Self::Key(Box::new(key)));
         }
         if KeyPair::from_public_key(line).is_ok() {
             return Err("expected the seed of a user (`SU…`), found a public key".to_owned());
@@ -108,16 +109,71 @@ impl NatsCredentials {
         Ok(Self::Jwt { jwt: jwt.to_owned(), key: Box::new(user_key(seed)?) })
     }
 
-    pub(super) fn add_to(self, connect: ConnectOptions) -> ConnectOptions {
-        match self {
-            Self::Password { user, password } => connect.user_and_password(user, password),
-            Self::Token(token) => connect.token(token),
-            Self::Seed(seed) => connect.nkey(seed),
-            // Each connection has a nonce to sign.
-            Self::Jwt { jwt, key } => connect.jwt(jwt, move |nonce| {
-                std::future::ready(key.sign(&nonce).map_err(AuthError::new))
-            }),
+    /// Returns options of a connection that uses these credentials.
+    pub(super) fn connect_options(self) -> ConnectOptions {
+        let credentials = Arc::new(self);
+        ConnectOptions::with_auth_callback(move |nonce| {
+            std::future::ready(credentials.answer(&nonce))
+        })
+    }
+
+    /// Returns the answer to a server, which has sent a nonce to sign.
+    fn answer(&self, nonce: &[u8]) -> Result<Auth, AuthError> {
+        let mut auth = Auth::new();
+        let key = match self {
+            Self::Password { user, password } => {
+                (auth.username, auth.password) = (Some(user.clone()), Some(password.clone()));
+                return Ok(auth);
+            }
+            Self::Token(token) => {
+                auth.token = Some(token.clone());
+                return Ok(auth);
+            }
+            Self::Key(key) => {
+                auth.nkey = Some(key.public_key());
+                key
+            }
+            Self::Jwt { jwt, key } => {
+                auth.jwt = Some(jwt.clone());
+                key
+            }
+        };
+        auth.signature = Some(key.sign(nonce).map_err(AuthError::new)?);
+        Ok(auth)
+    }
+}
+
+/// Credentials in a file, which is read again for each connection.
+pub(super) struct CredentialsFile {
+    path: PathBuf,
+    /// Credentials of the last connection, which are used while the file cannot be read.
+    last: Mutex<Arc<NatsCredentials>>,
+}
+
+impl CredentialsFile {
+    pub(super) fn read_ambient(path: PathBuf) -> Result<Self, NatsError> {
+        let last = Mutex::new(Arc::new(NatsCredentials::read_ambient(&path)?));
+        Ok(Self { path, last })
+    }
+
+    /// Returns options of a connection that uses these credentials.
+    pub(super) fn connect_options(self) -> ConnectOptions {
+        let file = Arc::new(self);
+        ConnectOptions::with_auth_callback(move |nonce| {
+            let file = Arc::clone(&file);
+            let reading = tokio::task::spawn_blocking(move || file.current_ambient());
+            async move { reading.await.map_err(AuthError::new)?.answer(&nonce) }
+        })
+    }
+
+    fn current_ambient(&self) -> Arc<NatsCredentials> {
+        let read = NatsCredentials::read_ambient(&self.path);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(current) => *last = Arc::new(current),
+            Err(error) => tracing::warn!(%error, "the last credentials are used again"),
         }
+        Arc::clone(&last)
     }
 }
 
@@ -160,7 +216,7 @@ mod tests {
         NatsCredentials::parse(text.trim()).map(|credentials| match credentials {
             NatsCredentials::Password { .. } => "password",
             NatsCredentials::Token(_) => "token",
-            NatsCredentials::Seed(_) => "seed",
+            NatsCredentials::Key(_) => "seed",
             NatsCredentials::Jwt { .. } => "jwt",
         })
     }

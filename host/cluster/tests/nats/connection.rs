@@ -1,9 +1,10 @@
 //! Connections: lost, restored, refused and encrypted ones.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
+use cofferdam_cluster::nats::{ClientCertificate, NatsBus, NatsError, NatsOptions};
 use cofferdam_cluster::{
     Bus, ClusterError, Dispatcher, DispatcherOptions, Tenant, Worker, WorkerOptions,
 };
@@ -11,7 +12,7 @@ use cofferdam_tool::Toolset;
 use serde_json::json;
 
 use super::calls::{call, type_name, worker};
-use super::server::{Server, connect, program, timing};
+use super::server::{Gateway, Server, connect, program, timing};
 use super::tools::{Starts, toolset};
 
 async fn error(options: NatsOptions) -> NatsError {
@@ -99,17 +100,23 @@ async fn each_mistake_is_one_line_that_says_what_to_do() {
     }
 }
 
+/// Writes a certificate for a host, which is its own authority, and its key.
+fn certificate(folder: &Path, name: &str, host: &str) -> ClientCertificate {
+    let file = |suffix: &str| folder.join(format!("{name}{suffix}.pem"));
+    let certified = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+    std::fs::write(file(""), certified.cert.pem()).unwrap();
+    std::fs::write(file("-key"), certified.signing_key.serialize_pem()).unwrap();
+    ClientCertificate { certificate_file: file(""), key_file: file("-key") }
+}
+
 #[tokio::test]
 async fn connections_are_encrypted_with_an_authority_of_ones_own() {
     if program().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    std::fs::write(file("cert.pem"), certified.cert.pem()).unwrap();
-    std::fs::write(file("key.pem"), certified.signing_key.serialize_pem()).unwrap();
-    let (cert, key) = (file("cert.pem"), file("key.pem"));
+    let of_server = certificate(folder.path(), "server", "127.0.0.1");
+    let (cert, key) = (&of_server.certificate_file, &of_server.key_file);
     let arguments =
         ["--tls", "--tlscert", cert.to_str().unwrap(), "--tlskey", key.to_str().unwrap()];
     let server = Server::start(&arguments).unwrap();
@@ -120,7 +127,7 @@ async fn connections_are_encrypted_with_an_authority_of_ones_own() {
         ..NatsOptions::default()
     };
     let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect_ambient(trusting).await.unwrap());
-    let starts = file("starts");
+    let starts = folder.path().join("starts");
     let options = WorkerOptions::default();
     let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), options).await.unwrap();
     let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
@@ -133,6 +140,68 @@ async fn connections_are_encrypted_with_an_authority_of_ones_own() {
     // Its certificate is not one of a public authority.
     let message = error(NatsOptions { servers, ..NatsOptions::default() }).await.to_string();
     assert!(message.contains("--cluster-ca"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_takes_the_user_from_the_certificate_of_a_client() {
+    if program().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let of_server = certificate(folder, "server", "127.0.0.1");
+    let own = certificate(folder, "own", "one.test");
+    let clients = std::fs::read_to_string(&own.certificate_file).unwrap();
+    let other = certificate(folder, "other", "two.test");
+    let clients = clients + &std::fs::read_to_string(&other.certificate_file).unwrap();
+    std::fs::write(folder.join("clients.pem"), clients).unwrap();
+    let config = folder.join("nats.conf");
+    let permit = |user: &str| {
+        let text = format!(
+            "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify_and_map: true }}\n\
+             authorization {{ users = [ {{ user: {user:?} }} ] }}\n",
+            of_server.certificate_file,
+            of_server.key_file,
+            folder.join("clients.pem"),
+        );
+        std::fs::write(&config, text).unwrap();
+    };
+    permit("one.test");
+    let server = Server::start(&["-c", config.to_str().unwrap()]).unwrap();
+    let options = |certificate: Option<&ClientCertificate>| NatsOptions {
+        servers: server.url(),
+        authorities_file: Some(of_server.certificate_file.clone()),
+        certificate: certificate.cloned(),
+        ..NatsOptions::default()
+    };
+    for (certificate, part) in [
+        (None, "--cluster-cert"),
+        (Some(&other), "refuses the credentials"),
+        (Some(&certificate(folder, "unknown", "one.test")), "--cluster-cert"),
+        (
+            Some(&ClientCertificate { key_file: other.key_file.clone(), ..own.clone() }),
+            "other-key.pem: ",
+        ),
+    ] {
+        let message = error(options(certificate)).await.to_string();
+        assert!(message.contains(part), "{message}");
+    }
+    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect_ambient(options(Some(&own))).await.unwrap());
+    let starts = folder.join("starts");
+    let of_worker = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
+    let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), of_worker).await.unwrap();
+    let gateway = Gateway::start(bus, DispatcherOptions::default()).await;
+    assert_eq!(call(&gateway.toolset, "echo", json!({}), "1").await.word(), "ok");
+
+    // The next connection has the certificate that the files have then.
+    permit("two.test");
+    std::fs::copy(&other.certificate_file, &own.certificate_file).unwrap();
+    std::fs::copy(&other.key_file, &own.key_file).unwrap();
+    let _server = server.restart(Duration::from_millis(100)).await;
+    let started = std::time::Instant::now();
+    while call(&gateway.toolset, "echo", json!({}), "2").await.word() != "ok" {
+        assert!(started.elapsed() < Duration::from_secs(30), "no call succeeds");
+    }
 }
 
 #[tokio::test]

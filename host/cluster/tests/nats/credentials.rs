@@ -88,7 +88,7 @@ async fn assert_refused(options: NatsOptions) {
 /// A worker and a gateway that use the same connection.
 struct Pair {
     toolset: Toolset,
-    _worker: Worker,
+    worker: Worker,
 }
 
 async fn pair(options: NatsOptions, folder: &Path) -> Pair {
@@ -102,7 +102,7 @@ async fn pair(options: NatsOptions, folder: &Path) -> Pair {
     for source in dispatcher.discover().await.unwrap() {
         toolset.add(source).unwrap();
     }
-    Pair { toolset, _worker: worker }
+    Pair { toolset, worker }
 }
 
 impl Pair {
@@ -196,6 +196,24 @@ async fn a_creds_file_is_of_a_user_that_the_account_has_signed() {
     let pair = pair(options(&server, folder, &valid), folder).await;
     pair.has_answer().await;
     let _server = server.restart(Duration::from_millis(100)).await;
+    pair.has_answer().await;
+}
+
+#[tokio::test]
+async fn a_file_is_read_again_for_each_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let Some((server, account)) = server_with_account(folder) else { return };
+    let user = KeyPair::new_user();
+    // The server ends the connection when it expires.
+    let file = options(&server, folder, &creds(&account, &user, 3));
+    let pair = pair(file.clone(), folder).await;
+    pair.has_answer().await;
+    let path = file.credentials_file.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let expired = || pair.worker.monitor().status().bus == BusState::Disconnected;
+    super::calls::wait_until("the end of the connection", expired).await;
+    std::fs::write(&path, creds(&account, &user, 3600)).unwrap();
     pair.has_answer().await;
 }
 
