@@ -177,7 +177,7 @@ Examples:
     Workflow(WorkflowCommand),
     /// Serve tools to MCP clients
     #[command(after_help = serve::EXAMPLES)]
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Run tools for gateways on other machines
     #[command(after_help = cluster::WORKER_EXAMPLES)]
     Worker(Box<WorkerArgs>),

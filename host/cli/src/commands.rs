@@ -61,7 +61,7 @@ pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
         Command::Chat(args) => Box::pin(chat::run(global, &args)).await,
         Command::Eval(args) => eval::run(global, &args).await,
         Command::Workflow(command) => workflow::run(global, command).await,
-        Command::Serve(args) => serve::run(global, args).await,
+        Command::Serve(args) => serve::run(global, *args).await,
         Command::Worker(args) => worker::run(global, *args).await,
         Command::Fleet(args) => fleet::run(&args).await,
         Command::Pipe(args) => pipe::run(global, &args).await,
