@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_cluster::{
-    CallTiming, Dispatcher, DispatcherOptions, NodeName, Worker, WorkerOptions,
+    CallTiming, Dispatcher, DispatcherOptions, NodeName, RemoteSource, Worker, WorkerOptions,
 };
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::declaration::Declaration;
@@ -88,10 +88,7 @@ impl Fleet {
         let gateway = gateway(&network, "g").await;
         let sources = gateway.discover().await.expect("the worker answers");
         let route = format!("call.{}", sources[0].version());
-        let mut tools = Toolset::new();
-        for source in sources {
-            tools.add(source).expect("one source");
-        }
+        let tools = toolset_of(sources);
         Self { network, worker, gateway, tools, route, writes, calls: Mutex::default() }
     }
 
@@ -157,10 +154,7 @@ impl Fleet {
         assert!(writes <= confirmed, "{writes} calls started after {confirmed} confirmations");
 
         let other = gateway(&self.network, "g2").await;
-        let mut tools = Toolset::new();
-        for source in other.discover().await.expect("the worker answers") {
-            tools.add(source).expect("one source");
-        }
+        let tools = toolset_of(other.discover().await.expect("the worker answers"));
         for tools in [&tools, &self.tools] {
             let called = tools.call("write", Some(b"{}"), &CallContext::new("after")).await;
             let called = called.expect("the tool is known");
@@ -180,6 +174,14 @@ async fn gateway(network: &Arc<Network>, name: &str) -> Arc<Dispatcher> {
     let name = NodeName::new(name).expect("a name");
     let options = DispatcherOptions { name, timing: timing(), ..Default::default() };
     Dispatcher::start(network.connect(Node::Gateway), options).await.expect("a gateway starts")
+}
+
+fn toolset_of(sources: Vec<Arc<RemoteSource>>) -> Toolset {
+    let mut tools = Toolset::new();
+    for source in sources {
+        tools.add(source).expect("one source");
+    }
+    tools
 }
 
 /// Returns a tool that reads, one that counts its calls as a tool that writes, and one that asks.
