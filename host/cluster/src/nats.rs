@@ -5,6 +5,7 @@
 //! capacity of the client.
 
 mod credentials;
+mod last_read;
 mod results;
 mod tls;
 

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_nats::{Auth, AuthError, ConnectOptions, ServerAddr};
 use nkeys::{KeyPair, KeyPairType};
 
 use super::NatsError;
+use super::last_read::LastRead;
 
 /// Maximum size of a file in bytes. A server takes a JWT of at most 4 KiB, unless its
 /// `max_control_line` is larger.
@@ -146,13 +147,12 @@ impl NatsCredentials {
 /// Credentials in a file, which is read again for each connection.
 pub(super) struct CredentialsFile {
     path: PathBuf,
-    /// Credentials of the last connection, which are used while the file cannot be read.
-    last: Mutex<Arc<NatsCredentials>>,
+    last: LastRead<NatsCredentials>,
 }
 
 impl CredentialsFile {
     pub(super) fn read_ambient(path: PathBuf) -> Result<Self, NatsError> {
-        let last = Mutex::new(Arc::new(NatsCredentials::read_ambient(&path)?));
+        let last = LastRead::new(NatsCredentials::read_ambient(&path)?);
         Ok(Self { path, last })
     }
 
@@ -161,19 +161,11 @@ impl CredentialsFile {
         let file = Arc::new(self);
         ConnectOptions::with_auth_callback(move |nonce| {
             let file = Arc::clone(&file);
-            let reading = tokio::task::spawn_blocking(move || file.current_ambient());
+            let reading = tokio::task::spawn_blocking(move || {
+                file.last.update(NatsCredentials::read_ambient(&file.path))
+            });
             async move { reading.await.map_err(AuthError::new)?.answer(&nonce) }
         })
-    }
-
-    fn current_ambient(&self) -> Arc<NatsCredentials> {
-        let read = NatsCredentials::read_ambient(&self.path);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match read {
-            Ok(current) => *last = Arc::new(current),
-            Err(error) => tracing::warn!(%error, "the last credentials are used again"),
-        }
-        Arc::clone(&last)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -12,9 +12,10 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore, SignatureScheme};
 
 use super::NatsError;
+use super::last_read::LastRead;
 
-/// Files with a certificate that shows a server who connects, and with its private key (PEM). They
-/// are read again for each connection.
+/// Certificate of a client and its private key, in PEM files that are read again for each
+/// connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// File with the certificate, and those of authorities between it and the server's.
@@ -72,26 +73,20 @@ fn failed(path: &Path, cause: impl fmt::Display) -> NatsError {
 struct CertificateFiles {
     files: ClientCertificate,
     provider: CryptoProvider,
-    /// Certificate of the last connection, which is used while the files cannot be read.
-    last: Mutex<Arc<CertifiedKey>>,
+    last: LastRead<CertifiedKey>,
 }
 
 impl CertificateFiles {
     fn read(files: &ClientCertificate) -> Result<Self, NatsError> {
         let provider = aws_lc_rs::default_provider();
-        let last = Mutex::new(certified_key(files, &provider)?);
+        let last = LastRead::new(certified_key(files, &provider)?);
         Ok(Self { files: files.clone(), provider, last })
     }
 }
 
 impl ResolvesClientCert for CertificateFiles {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match certified_key(&self.files, &self.provider) {
-            Ok(current) => *last = current,
-            Err(error) => tracing::warn!(%error, "the last certificate is used again"),
-        }
-        Some(Arc::clone(&last))
+        Some(self.last.update(certified_key(&self.files, &self.provider)))
     }
 
     fn has_certs(&self) -> bool {
@@ -102,12 +97,11 @@ impl ResolvesClientCert for CertificateFiles {
 fn certified_key(
     files: &ClientCertificate,
     provider: &CryptoProvider,
-) -> Result<Arc<CertifiedKey>, NatsError> {
+) -> Result<CertifiedKey, NatsError> {
     let certificates = certificates(&files.certificate_file)?;
     let key = PrivateKeyDer::from_pem_file(&files.key_file)
         .map_err(|error| failed(&files.key_file, error))?;
     // Fails if the key is not that of the certificate.
     CertifiedKey::from_der(certificates, key, provider)
-        .map(Arc::new)
         .map_err(|error| failed(&files.key_file, error))
 }

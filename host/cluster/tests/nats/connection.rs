@@ -8,10 +8,10 @@ use cofferdam_cluster::nats::{ClientCertificate, NatsBus, NatsError, NatsOptions
 use cofferdam_cluster::{
     Bus, ClusterError, Dispatcher, DispatcherOptions, Tenant, Worker, WorkerOptions,
 };
-use cofferdam_tool::Toolset;
 use serde_json::json;
 
 use super::calls::{call, type_name, worker};
+use super::credentials::Pair;
 use super::server::{Gateway, Server, connect, program, timing};
 use super::tools::{Starts, toolset};
 
@@ -130,12 +130,8 @@ async fn connections_are_encrypted_with_an_authority_of_ones_own() {
     let starts = folder.path().join("starts");
     let options = WorkerOptions::default();
     let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), options).await.unwrap();
-    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await.unwrap();
-    let mut toolset = Toolset::new();
-    for source in dispatcher.discover().await.unwrap() {
-        toolset.add(source).unwrap();
-    }
-    assert_eq!(call(&toolset, "echo", json!({}), "1").await.word(), "ok");
+    let gateway = Gateway::start(bus, DispatcherOptions::default()).await;
+    assert_eq!(call(&gateway.toolset, "echo", json!({}), "1").await.word(), "ok");
 
     // Its certificate is not one of a public authority.
     let message = error(NatsOptions { servers, ..NatsOptions::default() }).await.to_string();
@@ -186,22 +182,15 @@ async fn a_server_takes_the_user_from_the_certificate_of_a_client() {
         let message = error(options(certificate)).await.to_string();
         assert!(message.contains(part), "{message}");
     }
-    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect_ambient(options(Some(&own))).await.unwrap());
-    let starts = folder.join("starts");
-    let of_worker = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
-    let _worker = Worker::start(Arc::clone(&bus), toolset(&starts), of_worker).await.unwrap();
-    let gateway = Gateway::start(bus, DispatcherOptions::default()).await;
-    assert_eq!(call(&gateway.toolset, "echo", json!({}), "1").await.word(), "ok");
+    let pair = Pair::start(options(Some(&own)), folder).await;
+    pair.has_answer().await;
 
     // The next connection has the certificate that the files have then.
     permit("two.test");
     std::fs::copy(&other.certificate_file, &own.certificate_file).unwrap();
     std::fs::copy(&other.key_file, &own.key_file).unwrap();
     let _server = server.restart(Duration::from_millis(100)).await;
-    let started = std::time::Instant::now();
-    while call(&gateway.toolset, "echo", json!({}), "2").await.word() != "ok" {
-        assert!(started.elapsed() < Duration::from_secs(30), "no call succeeds");
-    }
+    pair.has_answer().await;
 }
 
 #[tokio::test]
@@ -239,11 +228,7 @@ async fn the_permissions_of_the_page_suffice() {
     let worker = Worker::start(bus("worker:w").await, toolset(&starts), options).await.unwrap();
     let gateway = bus("gateway:g").await;
     let options = DispatcherOptions::default();
-    let dispatcher = Dispatcher::start(Arc::clone(&gateway), options).await.unwrap();
-    let mut remote = Toolset::new();
-    for source in dispatcher.discover().await.unwrap() {
-        remote.add(source).unwrap();
-    }
+    let remote = Gateway::start(Arc::clone(&gateway), options).await.toolset;
     let large = json!({"bytes": 1_000_000});
     assert_eq!(call(&remote, "echo", large, "1").await.word(), "ok");
     worker.drain(Duration::from_secs(1)).await;

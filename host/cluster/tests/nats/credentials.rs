@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cofferdam_cluster::bus::BusState;
 use cofferdam_cluster::nats::{NatsBus, NatsError, NatsOptions};
-use cofferdam_cluster::{Bus, Dispatcher, DispatcherOptions, Worker, WorkerOptions};
+use cofferdam_cluster::{Bus, DispatcherOptions, Worker, WorkerOptions};
 use cofferdam_tool::Toolset;
 use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 
 use super::calls::call;
-use super::server::{Server, program, timing};
+use super::server::{Gateway, Server, program, timing};
 use super::tools::toolset;
 
 /// Returns a JWT about `subject`, signed by `issuer`.
@@ -86,28 +86,23 @@ async fn assert_refused(options: NatsOptions) {
 }
 
 /// A worker and a gateway that use the same connection.
-struct Pair {
+pub(crate) struct Pair {
     toolset: Toolset,
     worker: Worker,
 }
 
-async fn pair(options: NatsOptions, folder: &Path) -> Pair {
-    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect_ambient(options).await.unwrap());
-    let of_worker = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
-    let tools = toolset(&folder.join("starts"));
-    let worker = Worker::start(Arc::clone(&bus), tools, of_worker).await.unwrap();
-    let of_gateway = DispatcherOptions { timing: timing(), ..DispatcherOptions::default() };
-    let dispatcher = Dispatcher::start(bus, of_gateway).await.unwrap();
-    let mut toolset = Toolset::new();
-    for source in dispatcher.discover().await.unwrap() {
-        toolset.add(source).unwrap();
-    }
-    Pair { toolset, worker }
-}
-
 impl Pair {
+    pub(crate) async fn start(options: NatsOptions, folder: &Path) -> Self {
+        let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect_ambient(options).await.unwrap());
+        let of_worker = WorkerOptions { timing: timing(), ..WorkerOptions::default() };
+        let tools = toolset(&folder.join("starts"));
+        let worker = Worker::start(Arc::clone(&bus), tools, of_worker).await.unwrap();
+        let of_gateway = DispatcherOptions { timing: timing(), ..DispatcherOptions::default() };
+        Self { toolset: Gateway::start(bus, of_gateway).await.toolset, worker }
+    }
+
     /// Calls a tool until a call succeeds.
-    async fn has_answer(&self) {
+    pub(crate) async fn has_answer(&self) {
         let mut attempts = 0;
         while call(&self.toolset, "echo", json!({}), "1").await.word() != "ok" {
             attempts += 1;
@@ -131,7 +126,7 @@ async fn a_seed_is_the_key_of_a_user_that_the_server_knows() {
     let server = Server::start(&["-c", config.to_str().unwrap()]).unwrap();
     let credentials = |key: &KeyPair| options(&server, folder, &(key.seed().unwrap() + "\n"));
     assert_refused(credentials(&KeyPair::new_user())).await;
-    let pair = pair(credentials(&user), folder).await;
+    let pair = Pair::start(credentials(&user), folder).await;
     pair.has_answer().await;
     // The next connection has another nonce.
     let _server = server.restart(Duration::from_millis(100)).await;
@@ -167,12 +162,8 @@ async fn the_key_of_the_page_suffices() {
     let options = WorkerOptions::default();
     let worker = Worker::start(worker_bus, tools, options).await.unwrap();
     let gateway = bus(&of_gateway).await;
-    let dispatcher = Dispatcher::start(gateway, DispatcherOptions::default()).await.unwrap();
-    let mut remote = Toolset::new();
-    for source in dispatcher.discover().await.unwrap() {
-        remote.add(source).unwrap();
-    }
-    assert_eq!(call(&remote, "echo", json!({}), "1").await.word(), "ok");
+    let gateway = Gateway::start(gateway, DispatcherOptions::default()).await;
+    assert_eq!(call(&gateway.toolset, "echo", json!({}), "1").await.word(), "ok");
     assert_eq!(worker.monitor().status().bus, BusState::Connected);
 }
 
@@ -193,7 +184,7 @@ async fn a_creds_file_is_of_a_user_that_the_account_has_signed() {
     ] {
         assert_refused(options(&server, folder, &refused)).await;
     }
-    let pair = pair(options(&server, folder, &valid), folder).await;
+    let pair = Pair::start(options(&server, folder, &valid), folder).await;
     pair.has_answer().await;
     let _server = server.restart(Duration::from_millis(100)).await;
     pair.has_answer().await;
@@ -207,7 +198,7 @@ async fn a_file_is_read_again_for_each_connection() {
     let user = KeyPair::new_user();
     // The server ends the connection when it expires.
     let file = options(&server, folder, &creds(&account, &user, 3));
-    let pair = pair(file.clone(), folder).await;
+    let pair = Pair::start(file.clone(), folder).await;
     pair.has_answer().await;
     let path = file.credentials_file.unwrap();
     std::fs::remove_file(&path).unwrap();

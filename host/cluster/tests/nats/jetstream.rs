@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use cofferdam_cluster::Tenant;
 use cofferdam_cluster::keyed::KeyedResults;
-use cofferdam_cluster::nats::{NatsError, NatsResults};
 use serde_json::json;
 
-use super::server::{Server, connect_nats, program, unused_port};
+use super::server::{Server, program, results_at, unused_port};
 
 /// Maximum time for an election on a busy machine.
 pub(crate) const ELECTION_MAX: Duration = Duration::from_secs(60);
@@ -102,9 +100,16 @@ fn cluster(folder: &std::path::Path) -> Vec<Server> {
     ports.iter().enumerate().map(start).collect()
 }
 
-async fn open(servers: &str) -> Result<Arc<dyn KeyedResults>, NatsError> {
-    let bus = connect_nats(servers).await;
-    Ok(Arc::new(NatsResults::open(&bus, &Tenant::default()).await?))
+/// Opens the store of results of the default tenant, once a cluster has elected a leader.
+pub(crate) async fn elected_results(servers: &str) -> Arc<dyn KeyedResults> {
+    let started = Instant::now();
+    loop {
+        match results_at(servers).await {
+            Ok(store) => return store,
+            Err(error) => assert!(started.elapsed() < ELECTION_MAX, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test]
@@ -115,14 +120,7 @@ async fn a_cluster_of_servers_keeps_results_when_one_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let mut servers = cluster(folder.path());
     let urls: Vec<_> = servers.iter().map(Server::url).collect();
-    let started = Instant::now();
-    let store = loop {
-        match open(&urls.join(",")).await {
-            Ok(store) => break store,
-            Err(error) => assert!(started.elapsed() < ELECTION_MAX, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+    let store = elected_results(&urls.join(",")).await;
     let (value, other) = (Bytes::from_static(b"a"), Bytes::from_static(b"b"));
     let first = store.write("k", None, value.clone()).await.unwrap().unwrap();
     assert_eq!(store.write("k", None, value.clone()).await, Ok(None));

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::calls::{call, type_name, worker};
-use super::jetstream::ELECTION_MAX;
+use super::jetstream::{ELECTION_MAX, elected_results};
 use super::keys::keyed;
 use super::server::{Gateway, Server, connect, program, timing, unused_port};
 use super::tools::{Starts, toolset};
@@ -176,16 +176,9 @@ async fn servers(folder: &Path) -> (Vec<Server>, [Link; 2]) {
     ((0..3).map(start).collect(), links)
 }
 
-/// Starts a gateway that stores results in JetStream, once the servers have elected a leader.
+/// Starts a gateway that stores results in JetStream.
 async fn keyed_gateway(server: &Server) -> Gateway {
-    let started = Instant::now();
-    let results = loop {
-        match server.results().await {
-            Ok(results) => break results,
-            Err(error) => assert!(started.elapsed() < ELECTION_MAX, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+    let results = elected_results(&server.url()).await;
     let timing = CallTiming { store_wait_max: Duration::from_secs(2), ..timing() };
     let options = DispatcherOptions { timing, results, ..DispatcherOptions::default() };
     server.gateway_with(options).await

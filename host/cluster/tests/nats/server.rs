@@ -111,8 +111,7 @@ impl Server {
 
     /// Opens the store of results of the default tenant.
     pub(crate) async fn results(&self) -> Result<Arc<dyn KeyedResults>, NatsError> {
-        let bus = connect_nats(&self.url()).await;
-        Ok(Arc::new(NatsResults::open(&bus, &Tenant::default()).await?))
+        results_at(&self.url()).await
     }
 
     /// Returns a gateway with the tools that workers have.
@@ -160,6 +159,12 @@ impl Gateway {
 
 pub(crate) async fn connect(servers: &str) -> Arc<dyn Bus> {
     Arc::new(connect_nats(servers).await)
+}
+
+/// Opens the store of results of the default tenant.
+pub(crate) async fn results_at(servers: &str) -> Result<Arc<dyn KeyedResults>, NatsError> {
+    let bus = connect_nats(servers).await;
+    Ok(Arc::new(NatsResults::open(&bus, &Tenant::default()).await?))
 }
 
 pub(crate) async fn connect_nats(servers: &str) -> NatsBus {
