@@ -7,6 +7,7 @@
 mod call;
 mod inbox;
 mod keyed;
+mod placement;
 mod questions;
 mod resumed;
 mod shared;

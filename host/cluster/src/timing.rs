@@ -17,8 +17,8 @@ pub struct CallTiming {
     pub alive_interval: Duration,
     /// Time after which a worker stops a call whose heartbeats no gateway receives.
     pub unheard_max: Duration,
-    /// The same for a call that other gateways can take over, and the time that a worker remembers
-    /// its result.
+    /// The same for a call that other gateways can take over, the time that a worker remembers its
+    /// result, and the time that such a call waits for a worker.
     pub unattended_max: Duration,
     /// Time without a heartbeat after which a gateway asks the worker.
     pub silence_max: Duration,

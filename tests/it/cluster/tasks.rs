@@ -17,6 +17,11 @@ struct Fleet {
 
 impl Fleet {
     fn start() -> Option<Self> {
+        Self::with_worker(&[])
+    }
+
+    /// Starts a fleet whose worker has these arguments as well.
+    fn with_worker(arguments: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let nats = Nats::with_jetstream(folder.path())?;
         let config = folder.path().join("worker.toml");
@@ -24,7 +29,8 @@ impl Fleet {
         let text = format!("[plugins.tasks]\ncomponent = {component:?}\ngrants.ask = [\"form\"]\n");
         std::fs::write(&config, text).unwrap();
         let mut worker = worker(&nats.url());
-        let worker = Pipe::of(worker.env("COFFERDAM_LOG", "info").arg("--config").arg(config));
+        worker.env("COFFERDAM_LOG", "info").arg("--config").arg(config).args(arguments);
+        let worker = Pipe::of(&mut worker);
         worker.has_said("is ready with");
         Some(Self { _folder: folder, nats, worker })
     }
@@ -36,14 +42,19 @@ impl Fleet {
 
     /// Asserts that the worker has run a tool once and never canceled it.
     fn has_run_once(self, tool: &str) {
+        self.has_run(tool, 1);
+    }
+
+    /// Asserts that the worker has run a tool so many times and never canceled it.
+    fn has_run(self, tool: &str, times: usize) {
         send_signal(self.worker.pid(), Signal::TERM);
         let said = self.worker.errors_at_end();
         let ended: Vec<_> = said
             .iter()
             .filter(|line| line.contains("call ended") && line.contains(&format!("{tool:?}")))
             .collect();
-        assert_eq!(ended.len(), 1, "{said:?}");
-        assert!(ended[0].contains("end=\"ok\""), "{said:?}");
+        assert_eq!(ended.len(), times, "{said:?}");
+        assert!(ended.iter().all(|line| line.contains("end=\"ok\"")), "{said:?}");
     }
 }
 
@@ -108,6 +119,31 @@ fn a_task_survives_its_gateway() {
     drop(others);
     assert_eq!(get(&mut fleet.gateway(), &id)["result"], ended["result"]);
     fleet.has_run_once("slow_compute");
+}
+
+#[test]
+fn a_task_waits_for_a_worker_also_without_its_gateway() {
+    let Some(fleet) = Fleet::with_worker(&["--calls", "1"]) else { return };
+    let mut first = fleet.gateway();
+    let arguments = |seconds, label| json!({"seconds": seconds, "label": label});
+    let running = start(&mut first, "slow_compute", arguments(6, "a"));
+    let [waiting, canceled] =
+        ["b", "c"].map(|label| start(&mut first, "slow_compute", arguments(1, label)));
+    let waits = get(&mut first, &waiting);
+    assert_eq!(waits["statusMessage"], "all workers are busy; waiting for one", "{waits}");
+    send_signal(first.pid(), Signal::KILL);
+
+    let mut others = [fleet.gateway(), fleet.gateway()];
+    ask(&mut others[0], "tasks/cancel", json!({"taskId": canceled}));
+    let waits = get(&mut others[1], &waiting);
+    assert_eq!(waits["statusMessage"], "all workers are busy; waiting for one", "{waits}");
+    for (id, label) in [(running, "a"), (waiting, "b")] {
+        let (ended, _) = poll(&mut others, &id, &["working"]);
+        let text = ended["result"].to_string();
+        assert!(text.contains(&format!("slow_compute({label}) done")), "{ended}");
+    }
+    assert_eq!(poll(&mut others, &canceled, &["working"]).0["status"], "cancelled");
+    fleet.has_run("slow_compute", 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use cofferdam_tool::{CallContext, Completion, Outcome, ToolName};
 
 use super::Dispatcher;
-use super::call::{CallClient, OfferEnd, PendingCall, WorkerOffer};
+use super::call::{CallClient, CallRequest, OfferEnd, PendingCall, RemoteCall, WorkerOffer};
 use super::shared::{FoundCall, SharedCall};
 use super::source::{completion, report};
 use crate::{DispatchError, result};
@@ -19,6 +19,7 @@ pub struct ResumedCall {
 }
 
 enum ResumedState {
+    Waiting(SharedCall, Box<CallRequest>, Bytes),
     Running(SharedCall, WorkerOffer),
     Ended(Bytes),
 }
@@ -37,17 +38,17 @@ impl Dispatcher {
     ) -> Result<Option<ResumedCall>, DispatchError> {
         let found = SharedCall::take_over(self, session, id).await;
         let found = found.map_err(|error| DispatchError::KeysUnavailable(error.0))?;
-        Ok(found.map(|found| match found {
-            FoundCall::Running(shared, offer) => ResumedCall {
-                dispatcher: Arc::clone(self),
-                tool: shared.tool().clone(),
-                state: ResumedState::Running(shared, offer),
-            },
-            FoundCall::Ended(tool, result) => ResumedCall {
-                dispatcher: Arc::clone(self),
-                tool,
-                state: ResumedState::Ended(result),
-            },
+        Ok(found.map(|found| {
+            let (tool, state) = match found {
+                FoundCall::Waiting(shared, request, arguments) => {
+                    (shared.tool().clone(), ResumedState::Waiting(shared, request, arguments))
+                }
+                FoundCall::Running(shared, offer) => {
+                    (shared.tool().clone(), ResumedState::Running(shared, offer))
+                }
+                FoundCall::Ended(tool, result) => (tool, ResumedState::Ended(result)),
+            };
+            ResumedCall { dispatcher: Arc::clone(self), tool, state }
         }))
     }
 }
@@ -63,13 +64,25 @@ impl ResumedCall {
     pub async fn run(self, context: &CallContext) -> Completion {
         let Self { dispatcher, tool, state } = self;
         let result = async {
+            let mut pending = dispatcher.pending(context.cancellation.clone());
+            let reports = |message| report(message, context);
+            let client = CallClient {
+                reports: &reports,
+                asker: context.asker.as_ref(),
+                handover: context.handover.as_deref(),
+            };
             let result = match state {
                 ResumedState::Ended(result) => result,
+                ResumedState::Waiting(shared, request, arguments) => {
+                    let deadline = context.deadline;
+                    let call =
+                        RemoteCall { request: &request, arguments: &arguments, deadline, client };
+                    pending.run_waiting(shared, &call).await?
+                }
                 ResumedState::Running(shared, offer) => {
-                    let mut pending = dispatcher.pending(context.cancellation.clone());
                     (pending.shared, pending.is_taken_over) = (Some(shared), true);
                     pending.offer = Some(offer.clone());
-                    attached(&mut pending, &offer, context).await?
+                    attached(&mut pending, &offer, &client).await?
                 }
             };
             result::decode(&result, context).map_err(DispatchError::InvalidResult)
@@ -87,17 +100,11 @@ impl ResumedCall {
 async fn attached(
     pending: &mut PendingCall,
     offer: &WorkerOffer,
-    context: &CallContext,
+    client: &CallClient<'_>,
 ) -> Result<Bytes, DispatchError> {
-    let reports = |message| report(message, context);
-    let client = CallClient {
-        reports: &reports,
-        asker: context.asker.as_ref(),
-        handover: context.handover.as_deref(),
-    };
     // If the bus does not take the message, it is sent again after a while, as a lost one is.
     let attached = pending.attach(offer).await.unwrap_or_default();
-    let ended = pending.wait(offer, attached, &client).await;
+    let ended = pending.wait(offer, attached, client).await;
     pending.offer = None;
     let result = match ended {
         Ok(OfferEnd::Result(result)) => Ok(result),

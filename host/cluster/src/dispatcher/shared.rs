@@ -1,9 +1,10 @@
 //! Running calls that other gateways can take over.
 //!
-//! The store has an entry for each such call, which names its worker and its offer, and at the end
-//! its result. A gateway takes a call over by changing the entry, and attaches itself to the worker
-//! with the new revision: of several gateways, the worker obeys the last one. Taking a call over
-//! starts nothing.
+//! The store has an entry for each such call: the call itself until a worker is about to start it,
+//! then the worker and its offer, and at the end the result. A gateway takes a call over by
+//! changing the entry. If a worker runs the call, the gateway attaches itself with the new
+//! revision: of several gateways, the worker obeys the last one. A call that waits is confirmed
+//! after the entry names its worker, so that one gateway starts it.
 
 use std::sync::Arc;
 
@@ -13,21 +14,40 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use super::Dispatcher;
-use super::call::WorkerOffer;
+use super::call::{CallRequest, RemoteCall, WorkerOffer};
 use crate::frame;
-use crate::keyed::{StoreUnavailable, task_entry};
+use crate::keyed::{KeyedResults, StoreUnavailable, task_entry};
 use crate::subject::NodeName;
 
 /// Number of times that a gateway tries to change an entry that other gateways change as well.
 const ATTEMPTS_MAX: u32 = 8;
 
-/// Header of an entry. The body of one that has ended has the result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Header of an entry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SharedEntry {
     tool: ToolName,
-    /// Worker that runs the call, and the number of its offer; `None` if the call has ended.
-    running: Option<(String, u64)>,
+    /// Gateway that has the call, so that two gateways do not write the same entry.
+    gateway: String,
+    state: SharedState,
+}
+
+/// State of a shared call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+enum SharedState {
+    /// No worker has started the call. The body of the entry has its arguments.
+    Waiting { call: Box<CallRequest> },
+    /// A worker runs the call, under the number of its offer.
+    Running { worker: String, offer: u64 },
+    /// The body of the entry has the result.
+    Ended {},
+}
+
+impl SharedState {
+    fn running(offer: &WorkerOffer) -> Self {
+        Self::Running { worker: offer.worker.to_string(), offer: offer.number }
+    }
 }
 
 /// A call that this gateway has, as long as no other one takes it over.
@@ -35,26 +55,48 @@ pub(super) struct SharedCall {
     dispatcher: Arc<Dispatcher>,
     name: String,
     tool: ToolName,
-    revision: u64,
+    /// Revision of the entry; `None` if there is no entry yet.
+    revision: Option<u64>,
+    /// Entry that was written without a confirmation of the store.
+    unconfirmed: Option<Bytes>,
 }
 
 /// A shared call that was found.
 pub(super) enum FoundCall {
+    Waiting(SharedCall, Box<CallRequest>, Bytes),
     Running(SharedCall, WorkerOffer),
     Ended(ToolName, Bytes),
 }
 
 impl SharedCall {
-    /// Creates the entry of a call. Returns `None` if the entry exists.
+    fn new(dispatcher: Arc<Dispatcher>, name: String, tool: ToolName) -> Self {
+        Self { dispatcher, name, tool, revision: None, unconfirmed: None }
+    }
+
+    /// Creates the entry of a call that a worker runs. Returns `None` if the entry exists.
     pub(super) async fn create(
         dispatcher: Arc<Dispatcher>,
         (session, id): (&str, &str),
         tool: &ToolName,
         offer: &WorkerOffer,
     ) -> Result<Option<Self>, StoreUnavailable> {
-        let name = task_entry(session, id);
-        let mut shared = Self { dispatcher, name, tool: tool.clone(), revision: 0 };
-        let is_new = shared.write(None, Some(offer), b"").await?;
+        let mut shared = Self::new(dispatcher, task_entry(session, id), tool.clone());
+        let is_new = shared.write(SharedState::running(offer), b"").await?;
+        Ok(is_new.then_some(shared))
+    }
+
+    /// Creates the entry of a call that no worker has started. Returns `None` if the entry exists,
+    /// or the store does not take such a large one. The deadline of the call is not a part of it.
+    pub(super) async fn create_waiting(
+        dispatcher: Arc<Dispatcher>,
+        (session, id): (&str, &str),
+        tool: &ToolName,
+        call: &RemoteCall<'_>,
+    ) -> Result<Option<Self>, StoreUnavailable> {
+        let mut shared = Self::new(dispatcher, task_entry(session, id), tool.clone());
+        let state = SharedState::Waiting { call: Box::new(call.request.clone()) };
+        let is_new =
+            shared.fits(&state, call.arguments) && shared.write(state, call.arguments).await?;
         Ok(is_new.then_some(shared))
     }
 
@@ -72,17 +114,23 @@ impl SharedCall {
             let invalid = |cause: &str| StoreUnavailable(format!("an invalid entry: {cause}"));
             let (header, body) = frame::decode::<SharedEntry>(&entry.value)
                 .map_err(|error| invalid(&error.to_string()))?;
-            let SharedEntry { tool, running } = header;
-            let Some((worker, number)) = running else {
-                return Ok(Some(FoundCall::Ended(tool, body)));
-            };
-            let worker = NodeName::new(worker).map_err(|error| invalid(&error.to_string()))?;
-            let offer = WorkerOffer { number, worker, started: None };
-            let (dispatcher, name) = (Arc::clone(dispatcher), name.clone());
-            let mut shared = Self { dispatcher, name, tool, revision: 0 };
-            if shared.write(Some(entry.revision), Some(&offer), b"").await? {
-                return Ok(Some(FoundCall::Running(shared, offer)));
+            let SharedEntry { tool, state, .. } = header;
+            let mut shared = Self::new(Arc::clone(dispatcher), name.clone(), tool.clone());
+            shared.revision = Some(entry.revision);
+            if !matches!(state, SharedState::Ended {})
+                && !shared.write(state.clone(), &body).await?
+            {
+                continue;
             }
+            return Ok(Some(match state {
+                SharedState::Ended {} => FoundCall::Ended(tool, body),
+                SharedState::Waiting { call } => FoundCall::Waiting(shared, call, body),
+                SharedState::Running { worker, offer } => {
+                    let worker =
+                        NodeName::new(worker).map_err(|error| invalid(&error.to_string()))?;
+                    FoundCall::Running(shared, WorkerOffer { number: offer, worker, started: None })
+                }
+            }));
         }
         Err(StoreUnavailable(
             "other gateways changed the entry at the same time; try again".to_owned(),
@@ -91,30 +139,43 @@ impl SharedCall {
 
     /// Returns the revision with which the gateway attaches itself to the worker.
     pub(super) fn revision(&self) -> u64 {
-        self.revision
+        self.revision.unwrap_or_default()
     }
 
     pub(super) fn tool(&self) -> &ToolName {
         &self.tool
     }
 
-    /// Notes that the call was started again. Returns false if another gateway has the call.
-    pub(super) async fn restarted(
+    /// Returns false if another gateway has the call. If the store does not answer, the entry is
+    /// compared when it is written.
+    pub(super) async fn is_current(&self) -> bool {
+        let Ok(Some(entry)) = self.results().read(&self.name).await else { return true };
+        Some(entry.revision) == self.revision || self.unconfirmed.is_some()
+    }
+
+    /// Notes that a worker is about to run the call. Returns false if another gateway has the call.
+    pub(super) async fn started(&mut self, offer: &WorkerOffer) -> Result<bool, StoreUnavailable> {
+        self.write(SharedState::running(offer), b"").await
+    }
+
+    /// Notes that no worker runs the call. Returns false if another gateway has the call.
+    pub(super) async fn waits(
         &mut self,
-        offer: &WorkerOffer,
+        call: &CallRequest,
+        arguments: &[u8],
     ) -> Result<bool, StoreUnavailable> {
-        self.write(Some(self.revision), Some(offer), b"").await
+        self.write(SharedState::Waiting { call: Box::new(call.clone()) }, arguments).await
     }
 
     /// Stores the result of the call. Returns false if it is too large, another gateway has the
     /// call, or the store does not answer: the worker must not forget the result then.
     pub(super) async fn end(mut self, result: &[u8]) -> bool {
         let give_up = Instant::now() + self.dispatcher.options.timing.store_wait_max;
-        if frame::encode(&self.entry(None), result).len() > self.results_bytes_max() {
+        if !self.fits(&SharedState::Ended {}, result) {
             return false;
         }
         loop {
-            match self.write(Some(self.revision), None, result).await {
+            match self.write(SharedState::Ended {}, result).await {
                 Ok(is_stored) => return is_stored,
                 Err(error) if Instant::now() >= give_up => {
                     tracing::warn!(%error, "the result of a task was not stored");
@@ -125,25 +186,33 @@ impl SharedCall {
         }
     }
 
-    fn results_bytes_max(&self) -> usize {
-        self.dispatcher.options.results.value_bytes_max()
+    fn fits(&self, state: &SharedState, body: &[u8]) -> bool {
+        self.entry(state.clone(), body).len() <= self.results().value_bytes_max()
     }
 
-    fn entry(&self, offer: Option<&WorkerOffer>) -> SharedEntry {
-        let running = offer.map(|offer| (offer.worker.to_string(), offer.number));
-        SharedEntry { tool: self.tool.clone(), running }
+    fn entry(&self, state: SharedState, body: &[u8]) -> Bytes {
+        let gateway = self.dispatcher.options.name.to_string();
+        frame::encode(&SharedEntry { tool: self.tool.clone(), gateway, state }, body)
     }
 
-    /// Writes the entry if it has not changed since `expected`.
-    async fn write(
-        &mut self,
-        expected: Option<u64>,
-        offer: Option<&WorkerOffer>,
-        result: &[u8],
-    ) -> Result<bool, StoreUnavailable> {
-        let value = frame::encode(&self.entry(offer), result);
-        let written = self.dispatcher.options.results.write(&self.name, expected, value).await?;
-        self.revision = written.unwrap_or(self.revision);
+    fn results(&self) -> &dyn KeyedResults {
+        &*self.dispatcher.options.results
+    }
+
+    /// Writes the entry if no other gateway has changed it.
+    async fn write(&mut self, state: SharedState, body: &[u8]) -> Result<bool, StoreUnavailable> {
+        // The store may have the last entry although it did not say so.
+        if let Some(unconfirmed) = &self.unconfirmed
+            && let Some(entry) = self.results().read(&self.name).await?
+            && entry.value == *unconfirmed
+        {
+            self.revision = Some(entry.revision);
+        }
+        let value = self.entry(state, body);
+        let written = self.results().write(&self.name, self.revision, value.clone()).await;
+        self.unconfirmed = written.is_err().then_some(value);
+        let written = written?;
+        self.revision = written.or(self.revision);
         Ok(written.is_some())
     }
 }

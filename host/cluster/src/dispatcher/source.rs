@@ -12,7 +12,7 @@ use cofferdam_tool::{
 };
 
 use super::Dispatcher;
-use super::call::{CallClient, Handovers, RemoteCall};
+use super::call::{CallClient, CallRequest, Handovers, RemoteCall};
 use crate::catalog::{SourceEntry, ToolEntry};
 use crate::keyed::KeyedCall;
 use crate::message::{CallHeader, WorkerMessage, log_level};
@@ -81,13 +81,16 @@ impl RemoteSource {
         let reports = |message| report(message, context);
         let names = (self.name(), call.tool.name.as_str());
         let keyed = KeyedCall::new(names, &arguments, context);
-        let remote = RemoteCall {
-            route: &self.route,
+        let request = CallRequest {
+            route: self.route.clone(),
             header: CallHeader::new(call.tool.name.clone(), context),
-            arguments: arguments.as_bytes(),
-            deadline: context.deadline,
             is_repeatable: is_read_only || annotations.idempotent == Some(true) || keyed.is_some(),
             is_read_only,
+        };
+        let remote = RemoteCall {
+            request: &request,
+            arguments: arguments.as_bytes(),
+            deadline: context.deadline,
             client: CallClient { reports: &reports, asker: context.asker.as_ref(), handover: None },
         };
         let mut pending = self.dispatcher.pending(context.cancellation.clone());

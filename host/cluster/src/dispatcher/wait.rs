@@ -8,7 +8,9 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use super::InboxEvent;
-use super::call::{CallClient, Handovers, OfferEnd, PendingCall, RemoteCall, WorkerOffer};
+use super::call::{
+    CallClient, Handovers, OfferEnd, PendingCall, RemoteCall, WorkerOffer, next_handover,
+};
 use super::questions::AskedQuestions;
 use super::shared::SharedCall;
 use crate::bus::BusError;
@@ -24,14 +26,25 @@ impl PendingCall {
         offer: &WorkerOffer,
         call: &RemoteCall<'_>,
     ) -> Result<OfferEnd, DispatchError> {
-        // A shared call that was started before must still belong to this gateway.
+        // A shared call must still belong to this gateway.
         let is_stored = match &mut self.shared {
             None => false,
-            Some(shared) => match shared.restarted(offer).await {
-                Ok(true) => true,
+            Some(shared) => match shared.started(offer).await {
+                Ok(true) => {
+                    if self.waits_until.is_some() {
+                        call.client.report_status("a worker runs the call");
+                    }
+                    true
+                }
                 Ok(false) => {
                     self.dispatcher().cancel(&offer.worker, offer.number).await;
                     return Ok(OfferEnd::Moved);
+                }
+                // Another gateway could start a call that waits as well.
+                Err(_) if self.waits_until.is_some() => {
+                    self.dispatcher().cancel(&offer.worker, offer.number).await;
+                    tokio::time::sleep(self.dispatcher().options.timing.claim_poll).await;
+                    return Ok(OfferEnd::NotStarted);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the new worker of a task was not stored");
@@ -76,7 +89,7 @@ impl PendingCall {
                     self.answer(offer, number, &answer).await;
                     continue;
                 }
-                Some(request) = next(&mut self.handovers), if self.shared.is_none() => {
+                Some(request) = next_handover(&mut self.handovers), if self.shared.is_none() => {
                     self.share(offer, request).await;
                     continue;
                 }
@@ -239,9 +252,4 @@ impl Silence {
         self.asks += 1;
         self.asks <= self.timing.asks_max
     }
-}
-
-/// Waits for the next request to let other gateways continue the call.
-async fn next(handovers: &mut Option<Handovers>) -> Option<HandoverRequest> {
-    handovers.as_mut()?.requests.recv().await
 }

@@ -67,6 +67,8 @@ pub(crate) struct History {
     gateways: u64,
     /// Calls that became tasks.
     tasks: BTreeSet<String>,
+    /// Tasks that no worker had started then.
+    waiting: BTreeSet<String>,
     /// Runs that have asked their question, once for each time.
     asked: BTreeMap<String, Vec<u64>>,
     /// Runs, and the runs that their answers are for.
@@ -82,6 +84,7 @@ impl History {
             faults,
             gateways,
             tasks: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             calls: BTreeMap::new(),
             starts: BTreeMap::new(),
             ends: BTreeMap::new(),
@@ -144,12 +147,20 @@ impl History {
     pub(crate) fn shared(&mut self, id: &str) {
         self.note(format_args!("{id} is a task"));
         self.tasks.insert(id.to_owned());
+        if self.starts_of(id).is_empty() {
+            self.waiting.insert(id.to_owned());
+        }
     }
 
     /// Returns the number of tasks whose first gateway was killed and that ended nevertheless.
     pub(crate) fn survivors(&self) -> usize {
         let of_killed = |id: &&String| self.killed_gateways.contains(&self.calls[*id].gateway);
         self.tasks.iter().filter(of_killed).filter(|id| self.ends.contains_key(*id)).count()
+    }
+
+    /// Returns the number of tasks that waited for a worker and were run.
+    pub(crate) fn waited(&self) -> usize {
+        self.waiting.iter().filter(|id| !self.starts_of(id).is_empty()).count()
     }
 
     /// Returns the number of tasks.

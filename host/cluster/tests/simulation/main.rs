@@ -16,6 +16,7 @@
     reason = "helpers of tests, in which a panic is the message"
 )]
 
+mod cluster;
 mod connection;
 mod history;
 mod network;
@@ -23,6 +24,7 @@ mod results;
 mod scale;
 mod scenario;
 mod task;
+mod waiting;
 
 use std::ops::Range;
 
@@ -45,7 +47,7 @@ fn seeds() -> Range<u64> {
 fn each_history_keeps_the_promises() {
     let (mut calls, mut unknown, mut restarted) = (0, 0, 0);
     let (mut repeated, mut conflicts, mut answers) = (0, 0, 0);
-    let (mut tasks, mut survivors) = (0, 0);
+    let (mut tasks, mut waited, mut survivors) = (0, 0, 0);
     for seed in seeds() {
         let history = run(seed);
         let violations = history.violations();
@@ -63,6 +65,7 @@ fn each_history_keeps_the_promises() {
         conflicts += history.ended(&End::Conflict);
         answers += history.answers();
         tasks += history.tasks();
+        waited += history.waited();
         survivors += history.survivors();
     }
     if seeds() == (0..SEEDS_BY_DEFAULT) {
@@ -72,12 +75,12 @@ fn each_history_keeps_the_promises() {
             repeated > 100 && conflicts > 20 && answers > 200,
             "{repeated} {conflicts} {answers}"
         );
-        assert!(tasks > 200 && survivors > 5, "{tasks} {survivors}");
+        assert!(tasks > 200 && waited > 50 && survivors > 5, "{tasks} {waited} {survivors}");
     }
     println!(
         "{calls} calls, {unknown} with an unknown outcome, {restarted} started again, {repeated} \
          with a stored result, {conflicts} conflicts, {answers} answers, {tasks} tasks, of which \
-         {survivors} survived their gateway"
+         {waited} waited for a worker and {survivors} survived their gateway"
     );
 }
 

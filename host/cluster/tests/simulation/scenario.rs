@@ -71,6 +71,12 @@ impl Faults {
         }
     }
 
+    /// Returns the number of calls that a worker runs at the same time. With faults, workers are
+    /// often busy.
+    fn calls_max(&self, seed: u64) -> usize {
+        if self.are_none() || seed.is_multiple_of(2) { 4 } else { 1 }
+    }
+
     /// Returns true if no message, node or pause can keep a call from its result.
     pub(crate) fn are_none(&self) -> bool {
         let messages = self.lost + self.doubled + self.late;
@@ -88,6 +94,8 @@ struct Simulation {
     random: Random,
     workers: Vec<(u64, Worker)>,
     next_worker: u64,
+    /// Number of calls that a worker runs at the same time.
+    calls_max: usize,
 }
 
 /// Runs a seed to its end.
@@ -116,6 +124,7 @@ async fn simulate(seed: u64) -> SharedHistory {
         random: Random(seed ^ 0x5EED),
         workers: Vec::new(),
         next_worker: 100,
+        calls_max: faults.calls_max(seed),
     };
     for _ in 0..WORKERS {
         simulation.start_worker().await;
@@ -139,7 +148,7 @@ impl Simulation {
         let bus = self.network.connect(node);
         let options = WorkerOptions {
             name: NodeName::new(format!("w{node}")).unwrap(),
-            calls_max: 4,
+            calls_max: self.calls_max,
             ..WorkerOptions::default()
         };
         let toolset = toolset(&self.history, node);

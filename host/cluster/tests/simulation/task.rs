@@ -15,7 +15,7 @@ use super::network::{Network, Random, SimulatedBus};
 use super::scenario::{SharedHistory, end};
 
 /// Session of all clients.
-const SESSION: &str = "client";
+pub(crate) const SESSION: &str = "client";
 /// Longest pause between two polls.
 const POLL_MAX: Duration = Duration::from_millis(1500);
 /// Time after which a client takes its first gateway for lost.

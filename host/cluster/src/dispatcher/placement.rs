@@ -1,0 +1,242 @@
+//! Search for a worker that offers to run a call.
+//!
+//! An ordinary call gives up after some seconds. One that has become a task waits until a worker
+//! has a permit for it. It then has an entry in the store, so that another gateway runs it if this
+//! one is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofferdam_tool::handover::HandoverRequest;
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
+
+use super::InboxEvent;
+use super::call::{Handovers, PendingCall, RemoteCall, WorkerOffer, next_handover};
+use super::shared::SharedCall;
+use crate::DispatchError;
+use crate::bus::{BusError, BusState};
+use crate::message::{GatewayMessage, WorkerMessage, remaining_ms};
+use crate::subject::NodeName;
+
+/// Longest pause after workers were busy.
+const BUSY_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The same for a call that waits as a task.
+const WAITING_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Interval in which a call looks whether the bus is connected again.
+const RECONNECTION_POLL: Duration = Duration::from_millis(50);
+
+/// Reply to the question for an offer.
+enum PlacementReply {
+    Offer(WorkerOffer),
+    /// A worker declined the message of this number.
+    Busy(u32),
+    /// No worker has received the message of this number.
+    NoWorker(u32),
+    Silence,
+    /// The bus has ended.
+    Closed,
+}
+
+impl PendingCall {
+    /// Asks workers until one offers to run the call. Nothing runs before the offer is confirmed,
+    /// so that asking again is always safe. The first worker that is asked to run a read-only call
+    /// starts it with its offer, unless other gateways can run the call as well.
+    pub(super) async fn find_worker(
+        &mut self,
+        call: &RemoteCall<'_>,
+        give_up: Instant,
+    ) -> Result<WorkerOffer, DispatchError> {
+        let subject = self.dispatcher().subjects.route(&call.request.route);
+        let mut times_busy: u32 = 0;
+        let mut absent_since: Option<Instant> = None;
+        loop {
+            if let Some(Some(request)) = next_handover(&mut self.handovers).now_or_never() {
+                self.share_waiting(request, call).await;
+            }
+            let give_up = self.waits_until.unwrap_or(give_up);
+            self.wait_for_bus(give_up).await?;
+            let is_unconfirmed =
+                call.request.is_read_only && !self.may_run && self.waits_until.is_none();
+            let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
+            let header = Box::new(call.request.header.clone());
+            let message = GatewayMessage::Call { call: header, remaining_ms };
+            let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
+            if is_unconfirmed {
+                self.unconfirmed.push(asked);
+                self.may_run = true;
+            }
+            let reply = self.reply(asked).await;
+            // The client of a call that was taken over sees its status.
+            if let (Some(handover), Some(_)) = (call.client.handover, self.waits_until) {
+                handover.set_attached();
+            }
+            if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
+                self.may_run &= self.unconfirmed.last() != Some(&declined);
+            }
+            let was_absent = absent_since.take();
+            match reply {
+                PlacementReply::Offer(offer) => return Ok(offer),
+                PlacementReply::Closed => return Err(closed()),
+                // The workers of a call that waits may be about to be replaced.
+                PlacementReply::NoWorker(_) => {
+                    let since = was_absent.unwrap_or_else(Instant::now);
+                    let wait_max = self.dispatcher().options.timing.placement_wait_max;
+                    if self.waits_until.is_none() || since.elapsed() >= wait_max {
+                        return Err(DispatchError::NoWorker);
+                    }
+                    absent_since = Some(since);
+                    self.pause(WAITING_PAUSE_MAX, call).await;
+                }
+                PlacementReply::Busy(_) if Instant::now() >= give_up => {
+                    return Err(DispatchError::Busy);
+                }
+                PlacementReply::Silence if Instant::now() >= give_up => {
+                    return Err(DispatchError::NoAnswer);
+                }
+                PlacementReply::Busy(_) => {
+                    times_busy += 1;
+                    // The first answer may be that of the only busy worker.
+                    if times_busy > 1 {
+                        self.pause(self.busy_pause(times_busy), call).await;
+                        self.ensure_current().await?;
+                    }
+                }
+                PlacementReply::Silence => {}
+            }
+        }
+    }
+
+    /// Runs a call that another gateway had and no worker has started.
+    ///
+    /// # Errors
+    /// Like [`run`](Self::run).
+    pub(super) async fn run_waiting(
+        &mut self,
+        shared: SharedCall,
+        call: &RemoteCall<'_>,
+    ) -> Result<Bytes, DispatchError> {
+        self.wait_as(shared, call);
+        self.run(call).await
+    }
+
+    /// Looks whether another gateway has taken over a call that waits.
+    ///
+    /// # Errors
+    /// [`DispatchError::Moved`] if one has.
+    async fn ensure_current(&self) -> Result<(), DispatchError> {
+        match &self.shared {
+            Some(shared) if self.waits_until.is_some() && !shared.is_current().await => {
+                Err(DispatchError::Moved)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that no worker has started a call for which other gateways can look as well.
+    ///
+    /// # Errors
+    /// [`DispatchError::Moved`] if another gateway has the call.
+    pub(super) async fn wait_again(&mut self, call: &RemoteCall<'_>) -> Result<(), DispatchError> {
+        if let Some(shared) = &mut self.shared
+            && self.waits_until.is_some()
+            && shared.waits(call.request, call.arguments).await == Ok(false)
+        {
+            return Err(DispatchError::Moved);
+        }
+        Ok(())
+    }
+
+    /// Lets other gateways run the call, which waits for a worker from now on.
+    async fn share_waiting(&mut self, handover: HandoverRequest, call: &RemoteCall<'_>) {
+        let Some(Handovers { session, tool, .. }) = &self.handovers else { return };
+        let dispatcher = Arc::clone(self.dispatcher());
+        let name = (session.as_str(), handover.id.as_str());
+        match SharedCall::create_waiting(dispatcher, name, tool, call).await {
+            Ok(Some(shared)) => self.wait_as(shared, call),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a task was not stored for other gateways"),
+        }
+        let _ = handover.done.send(self.shared.is_some());
+    }
+
+    fn wait_as(&mut self, shared: SharedCall, call: &RemoteCall<'_>) {
+        let wait_max = self.dispatcher().options.timing.unattended_max;
+        (self.shared, self.waits_until) = (Some(shared), Some(Instant::now() + wait_max));
+        call.client.report_status("all workers are busy; waiting for one");
+    }
+
+    /// Waits before workers are asked again. A call that becomes a task meanwhile is shared.
+    async fn pause(&mut self, time: Duration, call: &RemoteCall<'_>) {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            Some(request) = next_handover(&mut self.handovers) => {
+                self.share_waiting(request, call).await;
+            }
+        }
+    }
+
+    /// Waits until the bus is connected. What a bus takes before, it sends then, all at once.
+    async fn wait_for_bus(&self, give_up: Instant) -> Result<(), DispatchError> {
+        while self.dispatcher().bus.state() == BusState::Disconnected {
+            if Instant::now() >= give_up {
+                let cause = "the connection was lost and is not restored yet";
+                return Err(DispatchError::Disconnected(cause.to_owned()));
+            }
+            tokio::time::sleep(RECONNECTION_POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits for the reply to the message `asked`. An offer that answers an earlier one is as good.
+    async fn reply(&mut self, asked: u32) -> PlacementReply {
+        let until = Instant::now() + self.dispatcher().options.timing.accept_wait;
+        loop {
+            let Ok(event) = tokio::time::timeout_at(until, self.next()).await else {
+                return PlacementReply::Silence;
+            };
+            match event {
+                None => return PlacementReply::Closed,
+                Some(InboxEvent::Undeliverable(number)) if number == asked => {
+                    return PlacementReply::NoWorker(number);
+                }
+                Some(InboxEvent::Message(
+                    replied,
+                    WorkerMessage::Accepted { offer, worker },
+                    _,
+                )) => {
+                    let Ok(worker) = NodeName::new(worker) else { continue };
+                    let started = self.unconfirmed.contains(&replied).then_some(replied);
+                    return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
+                }
+                Some(InboxEvent::Message(replied, WorkerMessage::Busy {}, _)) => {
+                    return PlacementReply::Busy(replied);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Returns the pause after a number of busy workers: doubled each time, and different for each
+    /// call, so that waiting calls do not come back together.
+    fn busy_pause(&self, times: u32) -> Duration {
+        let longest = if self.waits_until.is_some() { WAITING_PAUSE_MAX } else { BUSY_PAUSE_MAX };
+        let first = self.dispatcher().options.timing.busy_pause;
+        let pause = (first * 2_u32.saturating_pow(times.min(16) - 2)).min(longest);
+        let share =
+            u32::try_from(self.number().wrapping_mul(0x9E37_79B9) % 512).unwrap_or_default();
+        pause / 2 + pause * share / 1024
+    }
+}
+
+fn closed() -> DispatchError {
+    DispatchError::Disconnected("the connection was closed".to_owned())
+}
+
+fn not_sent(error: BusError) -> DispatchError {
+    match error {
+        BusError::TooLarge { bytes, bytes_max } => DispatchError::CallTooLarge { bytes, bytes_max },
+        BusError::Disconnected(cause) => DispatchError::Disconnected(cause),
+    }
+}

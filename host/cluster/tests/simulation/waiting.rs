@@ -1,0 +1,92 @@
+//! Tasks that wait for a worker with a permit.
+
+use std::time::Duration;
+
+use cofferdam_cluster::{Worker, WorkerOptions};
+use cofferdam_tool::CallContext;
+use tokio::time::{Instant, sleep};
+
+use super::cluster::{Cluster, resume, simulate, type_name};
+
+/// Starts a worker with one permit and a call that has it for ten minutes.
+async fn busy_worker(cluster: &Cluster, context: CallContext) -> Worker {
+    let worker =
+        cluster.worker_with(100, WorkerOptions { calls_max: 1, ..WorkerOptions::default() }).await;
+    let gateway = cluster.gateway(1).await;
+    drop(cluster.call(&gateway, ("write", 600_000), context).await);
+    assert_eq!(cluster.runs.started(), [100]);
+    worker
+}
+
+#[test]
+fn a_task_waits_longer_than_other_calls() {
+    simulate(async |cluster: Cluster| {
+        let _worker = busy_worker(&cluster, CallContext::new("first")).await;
+        let gateway = cluster.gateway(2).await;
+        let call = cluster.call(&gateway, ("write", 10), CallContext::new("call")).await;
+        let (task, _) = cluster.task(&gateway, ("write", 10), CallContext::new("task")).await;
+        assert_eq!(type_name(&call.await.unwrap()), "WorkersBusy");
+        assert_eq!(type_name(&task.await.unwrap()), "ok");
+        assert_eq!(cluster.runs.started(), [100, 100]);
+    });
+}
+
+#[test]
+fn one_gateway_starts_a_task_that_several_have_had() {
+    simulate(async |cluster: Cluster| {
+        let first = CallContext::new("first");
+        let ending = first.cancellation.clone();
+        let _worker = busy_worker(&cluster, first).await;
+        let gateways =
+            [cluster.gateway(2).await, cluster.gateway(3).await, cluster.gateway(4).await];
+        let (task, handover) =
+            cluster.task(&gateways[0], ("write", 10), CallContext::new("task")).await;
+        let second = resume(&gateways[1], CallContext::new("task"));
+        sleep(Duration::from_millis(100)).await;
+        let third = resume(&gateways[2], CallContext::new("task"));
+        // Those that no longer have it find out while all workers are busy.
+        assert_eq!(type_name(&task.await.unwrap()), "CallMoved");
+        assert!(handover.has_moved());
+        assert_eq!(type_name(&second.await.unwrap()), "CallMoved");
+        ending.cancel();
+        assert_eq!(type_name(&third.await.unwrap()), "ok");
+        assert_eq!(cluster.runs.started(), [100, 100]);
+    });
+}
+
+#[test]
+fn a_task_that_waits_is_canceled_through_another_gateway() {
+    simulate(async |cluster: Cluster| {
+        let first = CallContext::new("first");
+        let ending = first.cancellation.clone();
+        let _worker = busy_worker(&cluster, first).await;
+        let (one, other) = (cluster.gateway(2).await, cluster.gateway(3).await);
+        let (_task, _) = cluster.task(&one, ("write", 10), CallContext::new("task")).await;
+        let context = CallContext::new("task");
+        let cancellation = context.cancellation.clone();
+        let resumed = resume(&other, context);
+        sleep(Duration::from_millis(100)).await;
+        cancellation.cancel();
+        assert_eq!(type_name(&resumed.await.unwrap()), "cancelled");
+        ending.cancel();
+        sleep(Duration::from_secs(5)).await;
+        // All gateways know its end.
+        let again = resume(&one, CallContext::new("task"));
+        assert_eq!(type_name(&again.await.unwrap()), "cancelled");
+        assert_eq!(cluster.runs.started(), [100]);
+    });
+}
+
+#[test]
+fn a_task_whose_tool_is_gone_does_not_wait() {
+    simulate(async |cluster: Cluster| {
+        let _worker = busy_worker(&cluster, CallContext::new("first")).await;
+        let gateway = cluster.gateway(2).await;
+        let (task, _) = cluster.task(&gateway, ("write", 10), CallContext::new("task")).await;
+        cluster.network.kill(100);
+        let killed = Instant::now();
+        assert_eq!(type_name(&task.await.unwrap()), "WorkerUnavailable");
+        assert!(killed.elapsed() < Duration::from_secs(15), "{:?}", killed.elapsed());
+        assert_eq!(cluster.runs.started(), [100]);
+    });
+}
