@@ -51,6 +51,19 @@ fn after_string(mut text: &[u8]) -> &[u8] {
     &[]
 }
 
+/// Returns whether a byte is below 0x20. Compares eight bytes at a time, which is as fast as vector
+/// instructions and does not need a build that uses them.
+fn has_control_character(text: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 0xFF;
+    let (words, rest) = text.as_chunks();
+    // A byte below 0x20 has no high bit, and gets one by the subtraction.
+    let differences = words.iter().fold(0, |differences, word| {
+        let word = u64::from_ne_bytes(*word);
+        differences | (word.wrapping_sub(0x20 * ONES) & !word)
+    });
+    differences & (0x80 * ONES) != 0 || rest.iter().any(|&byte| byte < 0x20)
+}
+
 /// Returns the deepest nesting of a value that was built in memory, without recursion.
 pub(crate) fn value_levels(value: &Value) -> usize {
     let mut deepest = 0;
@@ -217,9 +230,7 @@ impl<'t> JsonReader<'t> {
         let (start, rest) = (self.at, self.rest());
         let end = memchr::memchr2(b'"', b'\\', rest);
         let plain = end.and_then(|end| rest.get(..end)).unwrap_or(rest);
-        // Finding the minimum of all bytes is faster than searching for the first control
-        // character.
-        if plain.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < 0x20 {
+        if has_control_character(plain) {
             self.at += plain.iter().position(|&byte| byte < 0x20).unwrap_or_default();
             return Err(self.malformed());
         }

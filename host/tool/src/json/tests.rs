@@ -86,6 +86,22 @@ fn what_is_wrong_with_a_string_is_found_where_it_is() {
 }
 
 #[test]
+fn each_control_character_is_found_wherever_it_is() {
+    for length in 1..20 {
+        for at in 0..length {
+            for byte in 0..0x80 {
+                // 0x20 and 0xA0 are the bytes next to the limit, without and with the high bit.
+                let mut text = " \u{20}\u{a0}~".chars().cycle().take(length).collect::<Vec<_>>();
+                text[at] = char::from(byte);
+                let quoted = format!("\"{}\"", text.iter().collect::<String>());
+                let expected = serde_json::from_str::<Value>(&quoted).ok();
+                assert_eq!(parse(&quoted), expected, "{quoted:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn levels_are_counted_in_any_text_and_bound_the_reader() {
     assert_eq!(levels(br#"{"a":[{"b":"[[[\"[["}]}"#), 3);
     assert_eq!(levels(b"]]][[["), 3);
