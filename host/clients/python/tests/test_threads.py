@@ -58,7 +58,12 @@ def test_ctrl_c_cancels_the_call(host: Cofferdam) -> None:
     assert host.call("ok").value == "ok"
 
 
-def test_interrupts_at_any_time_leave_the_connection_intact(host: Cofferdam) -> None:
+@pytest.mark.parametrize(
+    ("words_max", "pause", "count"), [(40_000, 0.008, 10), (3, 0.0007, 300)], ids=["long", "short"]
+)
+def test_interrupts_at_any_time_leave_the_connection_intact(
+    host: Cofferdam, words_max: int, pause: float, count: int
+) -> None:
     main = threading.main_thread().ident
     assert main is not None
     is_armed = False
@@ -70,7 +75,7 @@ def test_interrupts_at_any_time_leave_the_connection_intact(host: Cofferdam) -> 
             raise KeyboardInterrupt
 
     def interrupt(thread: int) -> None:
-        while not done.wait(0.008):
+        while not done.wait(pause):
             signal.pthread_kill(thread, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, handle)
@@ -79,8 +84,8 @@ def test_interrupts_at_any_time_leave_the_connection_intact(host: Cofferdam) -> 
     interrupter.start()
     ended = interrupted = 0
     try:
-        while min(ended, interrupted) < 10 and ended + interrupted < 2000:
-            words = 1 + (ended + interrupted) * 997 % 40_000
+        while min(ended, interrupted) < count and ended + interrupted < 200 * count:
+            words = 1 + (ended + interrupted) * 997 % words_max
             try:
                 is_armed = True
                 result = host.call("word_count", text="a " * words)
@@ -95,7 +100,7 @@ def test_interrupts_at_any_time_leave_the_connection_intact(host: Cofferdam) -> 
         done.set()
         interrupter.join()
         signal.signal(signal.SIGUSR1, before)
-    assert interrupted >= 10
+    assert interrupted >= count
     assert host.call("word_count", text="a b").value["words"] == 2
 
 

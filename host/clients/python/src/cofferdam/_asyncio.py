@@ -33,6 +33,7 @@ class _Call:
         number = self._message["id"] = self._connection.next_number()
         line = self._connection.encode(self._message)
         self._connection.open_call(number, self._deliver)
+        self._connection.read_apart()
         try:
             if not self._connection.try_write(line):
                 write = self._connection.write

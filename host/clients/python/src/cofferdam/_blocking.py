@@ -10,19 +10,23 @@ from ._wire import Message, encode
 
 if TYPE_CHECKING:
     from ._connection import Connection
+    from ._process import Inbox, ProcessConnection
 
 
-def call(connection: Connection, message: Message, handlers: Handlers) -> Message:
+def call(connection: ProcessConnection, message: Message, handlers: Handlers) -> Message:
     """Makes a call and returns its `result` message.
 
     The requests and the progress of the call are handled in this thread, one after the other.
     """
-    inbox: SimpleQueue[Message | None] = SimpleQueue()
+    inbox: Inbox = SimpleQueue()
     number = message["id"] = connection.next_number()
     line = connection.encode(message)
     connection.open_call(number, inbox.put)
     try:
         connection.write(line)
+        result = connection.read_result(number, inbox)
+        if result is not None:
+            return result
         while True:
             event = inbox.get()
             if event is None:
@@ -35,6 +39,7 @@ def call(connection: Connection, message: Message, handlers: Handlers) -> Messag
             elif kind != "revoke":
                 serve(connection, event, handlers)
     except BaseException:
+        connection.stop_reading(inbox)
         connection.cancel_call(number)
         raise
 

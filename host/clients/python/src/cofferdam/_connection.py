@@ -1,7 +1,8 @@
 """A running host and the messages to and from it.
 
 A thread reads what the host sends and hands each message to the call that it belongs to. It
-never writes and never runs code of the program, so that the host cannot be blocked by either.
+never writes and never runs code of the program, so that the host cannot be blocked by either. A
+call that blocks its thread may read its result itself.
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ class Connection(ABC):
     @abstractmethod
     def try_write(self, encoded: Encoded) -> bool:
         """Sends a message if that takes no time. Returns false if it was not sent."""
+
+    @abstractmethod
+    def read_apart(self) -> None:
+        """Makes the thread of the connection read messages, if it does not."""
 
     @abstractmethod
     def disconnect(self) -> None:

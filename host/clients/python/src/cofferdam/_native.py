@@ -87,6 +87,9 @@ class NativeConnection(Connection):
         self.write(encoded)
         return True
 
+    def read_apart(self) -> None:
+        pass  # The thread of the connection reads all messages.
+
     def disconnect(self) -> None:
         if not self._is_forked:
             self._is_closed = True

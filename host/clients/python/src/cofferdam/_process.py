@@ -10,12 +10,17 @@ import os
 import select
 import subprocess
 import threading
+from queue import SimpleQueue
 
 from . import _blocking
 from ._connection import EXIT_SECONDS_MAX, PROTOCOL, Connection, Encoded, Serve
 from ._errors import CofferdamError, StartError
+from ._incoming import Incoming
 from ._requests import Handlers
-from ._wire import Message, decode, encode, read_lines
+from ._wire import Message, encode
+
+# Messages about a call that blocks its thread.
+Inbox = SimpleQueue["Message | None"]
 
 # A write of at most this size is either complete or did not happen, even if a signal arrives.
 _ATOMIC_BYTES_MAX = getattr(select, "PIPE_BUF", 512)
@@ -42,11 +47,33 @@ class ProcessConnection(Connection):
         self._output = self._process.stdout
         self._write_lock = threading.Lock()
         self._hello = hello
-        super().__init__(serve, map(decode, read_lines(self._output.fileno())))
+        self._incoming = Incoming(self._output.fileno())
+        super().__init__(serve, self._incoming.messages(self._is_idle))
         self._open()
 
     def call(self, message: Message, handlers: Handlers) -> Message:
         return _blocking.call(self, message, handlers)
+
+    def read_result(self, number: int, inbox: Inbox) -> Message | None:
+        """Returns the result of a call if this thread can read it, else `None`.
+
+        The inbox receives what another thread reads. After an exception, call `stop_reading`.
+        """
+        message = None
+        # Another thread may have read the result, or a request, before.
+        if self._incoming.take(inbox) and number in self._calls and inbox.empty():
+            message = self._incoming.read_result(number)
+            if message is not None:
+                self._calls.pop(number, None)
+        self.stop_reading(inbox)
+        return message
+
+    def stop_reading(self, inbox: Inbox) -> None:
+        """Lets other threads read, if the call of this inbox was reading."""
+        self._incoming.release(inbox, self._is_idle)
+
+    def read_apart(self) -> None:
+        self._incoming.end_pause()
 
     def encode(self, message: Message) -> Encoded:
         return encode(message)
@@ -110,6 +137,9 @@ class ProcessConnection(Connection):
         self._input.close()
         self._output.close()
         self._process.returncode = 0  # The child of another process cannot be waited for.
+
+    def _is_idle(self) -> bool:
+        return not self._calls
 
     def _open(self) -> None:
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from typing import Any
 
 from ._errors import MessageTooLong
@@ -50,18 +48,3 @@ def decode(line: bytes) -> Message:
     if not isinstance(message, dict):
         raise ValueError(f"expected an object, found {line[:40]!r}")
     return message
-
-
-def read_lines(descriptor: int) -> Iterator[bytes]:
-    """Returns the lines that can be read from a descriptor, without line feeds."""
-    parts: list[bytes] = []
-    while chunk := os.read(descriptor, 65536):
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            if parts:
-                parts.append(line)
-                line = b"".join(parts)
-                parts.clear()
-            yield line
-        if rest:
-            parts.append(rest)
