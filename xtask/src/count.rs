@@ -75,7 +75,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// Returns the counts in the order of [`FIGURES`].
 fn figures(program: &Path) -> anyhow::Result<[u64; FIGURES.len()]> {
-    let (floor, ours) = (count(program, "floor")?, count(program, "ours")?);
+    let (floor, ours) = crate::side_by_side(|| count(program, "floor"), || count(program, "ours"));
+    let (floor, ours) = (floor?, ours?);
     Ok([floor, ours.saturating_sub(floor)])
 }
 
