@@ -107,6 +107,8 @@ pub(super) struct PendingCall {
     pub(super) may_run: bool,
     /// Offer that was accepted last, until it has ended.
     pub(super) offer: Option<WorkerOffer>,
+    /// Offer whose worker was lost. A message that the bus doubles can repeat it.
+    pub(super) lost: Option<WorkerOffer>,
     /// Requests to let other gateways continue the call.
     pub(super) handovers: Option<Handovers>,
     /// Entry of the call for other gateways.
@@ -134,6 +136,7 @@ impl PendingCall {
             unconfirmed: Vec::new(),
             may_run: false,
             offer: None,
+            lost: None,
             handovers: None,
             shared: None,
             waits_until: None,
@@ -201,6 +204,7 @@ impl PendingCall {
                 self.waits_until = None;
                 // If it comes back, its run would be one that no caller waits for.
                 self.dispatcher.cancel(&offer.worker, offer.number).await;
+                self.lost = Some(offer);
             }
             match end {
                 OfferEnd::Result(result) => return Ok(result),

@@ -207,6 +207,11 @@ impl PendingCall {
                     _,
                 )) => {
                     let Ok(worker) = NodeName::new(worker) else { continue };
+                    if let Some(lost) = &self.lost
+                        && (lost.number, &lost.worker) == (offer, &worker)
+                    {
+                        continue;
+                    }
                     let started = self.unconfirmed.contains(&replied).then_some(replied);
                     return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }
