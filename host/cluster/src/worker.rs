@@ -171,7 +171,11 @@ impl Worker {
         let state = Arc::new(WorkerState {
             subjects: Subjects::new(&options.tenant),
             permits,
-            calls: CallTable::new(options.timing.retention, options.timing.unattended_max),
+            calls: CallTable::new(
+                &options.name,
+                options.timing.retention,
+                options.timing.unattended_max,
+            ),
             is_unlisted: AtomicBool::new(false),
             bus,
             options,

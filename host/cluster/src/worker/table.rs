@@ -4,6 +4,7 @@
 //! back, and nothing but an open offer can start, so that each offer starts at most once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::callers::CallerPermit;
 use super::questions::OpenQuestions;
 use crate::message::CallHeader;
+use crate::subject::NodeName;
 
 /// Maximum number of ended calls that are remembered.
 const ENDED_MAX: usize = 4096;
@@ -140,8 +142,13 @@ struct TableState {
 }
 
 impl CallTable {
-    pub(super) fn new(retention: Duration, shared_retention: Duration) -> Self {
-        Self { retention, shared_retention, state: Mutex::default() }
+    /// Returns a table whose offers have numbers of a range of this worker, so that a message of
+    /// one worker is not taken for that of another.
+    pub(super) fn new(worker: &NodeName, retention: Duration, shared_retention: Duration) -> Self {
+        let mut hasher = DefaultHasher::new();
+        worker.to_string().hash(&mut hasher);
+        let state = TableState { next: hasher.finish() << 32, ..TableState::default() };
+        Self { retention, shared_retention, state: Mutex::new(state) }
     }
 
     /// Adds an offer and returns its number; `None` if the table is closed.

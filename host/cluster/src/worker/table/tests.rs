@@ -28,7 +28,8 @@ fn open(table: &CallTable, calls_free: &Arc<Semaphore>) -> u64 {
 }
 
 fn table() -> CallTable {
-    CallTable::new(Duration::from_secs(60), Duration::from_secs(600))
+    let worker = NodeName::new("w").unwrap();
+    CallTable::new(&worker, Duration::from_secs(60), Duration::from_secs(600))
 }
 
 fn result() -> Bytes {
