@@ -123,8 +123,7 @@ impl PendingCall {
                     self.decline_other(offer, other, worker).await;
                     continue;
                 }
-                // Workers number their offers independently. A late reply to an earlier message may
-                // be that of another worker about its offer of the same number.
+                // A late reply to an earlier message is not about this start of the call.
                 Some(InboxEvent::Message(replied, ..)) if replied < started => continue,
                 Some(InboxEvent::Message(_, message, body)) => (message, body),
             };
