@@ -72,3 +72,10 @@ impl Default for CallTiming {
         }
     }
 }
+
+impl CallTiming {
+    /// Returns the time after which a gateway counts a silent worker as lost.
+    pub(crate) fn lost_after(&self) -> Duration {
+        self.silence_max + self.ask_wait * self.asks_max
+    }
+}

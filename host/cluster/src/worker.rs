@@ -21,6 +21,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::call::RunningCall;
 use self::callers::Callers;
 pub use self::monitor::{WorkerMonitor, WorkerStatus};
 use self::questions::OpenQuestions;
@@ -34,7 +35,8 @@ use crate::{CallTiming, ClusterError, result};
 
 /// Queue group of the workers with one route.
 const GROUP: &str = "workers";
-/// Interval in which a draining worker looks whether its calls have ended.
+/// Interval in which a draining worker looks whether its calls have ended and their results were
+/// received.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum time to wait for the bus to take messages whose loss costs only time.
@@ -254,16 +256,26 @@ impl Worker {
         }
     }
 
-    /// Leaves new calls to other workers, waits at most `wait_max` for those that run, and ends. It
-    /// still takes calls for [`CallTiming::leave_wait`], unless it was handed over before.
+    /// Waits until gateways have acknowledged all results.
+    async fn finish_results(&self) {
+        while self.state.calls.has_results() {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+    }
+
+    /// Leaves new calls to other workers, waits at most `wait_max` for those that run, and ends when
+    /// gateways have received all results, or some seconds later. It still takes calls for
+    /// [`CallTiming::leave_wait`], unless it was handed over before.
     pub async fn drain(self, wait_max: Duration) {
         self.leave().await;
         if tokio::time::timeout(wait_max, self.finish_calls()).await.is_err() {
             tracing::warn!(calls = self.state.calls.active(), "calls are canceled");
             self.state.calls.cancel_all();
         }
-        // Gateways ask for results that were lost on the way.
         tokio::time::sleep(DRAIN_INTERVAL).await;
+        // A gateway asks for a result that was lost on the way, or that went to another gateway.
+        let wait_max = self.state.options.timing.lost_after();
+        let _ = tokio::time::timeout(wait_max, self.finish_results()).await;
         // A bus that is not connected must not keep the worker from its end.
         let _ = tokio::time::timeout(FLUSH_WAIT_MAX, self.state.bus.flush()).await;
         self.stops.all.cancel();
@@ -348,9 +360,12 @@ impl WorkerState {
             (GatewayMessage::Call { call, remaining_ms }, Some(reply)) => {
                 // Whatever a gateway says, a tool that writes needs a confirmation.
                 let remaining_ms = remaining_ms.filter(|_| self.is_read_only(&call.tool));
-                let Some(offer) = self.offer(*call, body, &reply).await else { return };
-                if let Some(remaining_ms) = remaining_ms {
-                    self.start(offer, Duration::from_millis(remaining_ms), reply).await;
+                let Some(offer) = self.open_offer(*call, body, remaining_ms.is_none()) else {
+                    return self.send(&reply, &WorkerMessage::Busy {}, b"").await;
+                };
+                match remaining_ms.map(Duration::from_millis) {
+                    Some(remaining) => self.start(offer, remaining, reply).await,
+                    None => self.send_offer(offer, &reply).await,
                 }
             }
             (GatewayMessage::Start { offer, remaining_ms }, Some(reply)) => {
@@ -378,21 +393,18 @@ impl WorkerState {
         }
     }
 
-    /// Offers to run a call if the worker and the caller have a permit left, and the worker is not
-    /// about to end. Returns the number of the offer.
-    async fn offer(&self, call: CallHeader, arguments: Bytes, reply: &str) -> Option<u64> {
-        let permit = Arc::clone(&self.permits.calls).try_acquire_owned().ok();
+    /// Opens an offer to run a call if the worker and the caller have a permit left, and the worker
+    /// is not about to end. Returns its number.
+    fn open_offer(&self, call: CallHeader, arguments: Bytes, is_sent: bool) -> Option<u64> {
+        let permit = Arc::clone(&self.permits.calls).try_acquire_owned().ok()?;
         let caller = call.session.as_deref().unwrap_or_default();
-        let permits = permit.and_then(|permit| Some((permit, self.permits.callers.take(caller)?)));
-        let offer =
-            permits.and_then(|permits| self.calls.open(OpenOffer { call, arguments, permits }));
-        let Some(offer) = offer else {
-            self.send(reply, &WorkerMessage::Busy {}, b"").await;
-            return None;
-        };
+        let permits = (permit, self.permits.callers.take(caller)?);
+        self.calls.open(OpenOffer { call, arguments, permits, is_sent })
+    }
+
+    async fn send_offer(&self, offer: u64, reply: &str) {
         let accepted = WorkerMessage::Accepted { offer, worker: self.options.name.to_string() };
         self.send(reply, &accepted, b"").await;
-        Some(offer)
     }
 
     fn is_read_only(&self, tool: &ToolName) -> bool {
@@ -403,11 +415,10 @@ impl WorkerState {
     /// Runs the call of an offer that is still open.
     async fn start(self: &Arc<Self>, offer: u64, remaining: Duration, reply: String) {
         match self.calls.start(offer, &reply) {
-            Ok(started) => {
+            Ok((open, active)) => {
                 let state = Arc::clone(self);
-                self.bus.spawn(Box::pin(async move {
-                    call::run(&state, offer, started, remaining).await;
-                }));
+                let call = RunningCall { offer, active, remaining, is_offer_sent: open.is_sent };
+                self.bus.spawn(Box::pin(async move { call.run(&state, *open).await }));
             }
             Err(status) => self.answer(status, offer, &reply).await,
         }

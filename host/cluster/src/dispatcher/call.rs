@@ -107,8 +107,8 @@ pub(super) struct PendingCall {
     pub(super) may_run: bool,
     /// Offer that was accepted last, until it has ended.
     pub(super) offer: Option<WorkerOffer>,
-    /// Offer whose worker was lost. A message that the bus doubles can repeat it.
-    pub(super) lost: Option<WorkerOffer>,
+    /// Number of the offer whose worker was lost. A message that the bus doubles can repeat it.
+    pub(super) lost: Option<u64>,
     /// Requests to let other gateways continue the call.
     pub(super) handovers: Option<Handovers>,
     /// Entry of the call for other gateways.
@@ -204,7 +204,7 @@ impl PendingCall {
                 self.waits_until = None;
                 // If it comes back, its run would be one that no caller waits for.
                 self.dispatcher.cancel(&offer.worker, offer.number).await;
-                self.lost = Some(offer);
+                self.lost = Some(offer.number);
             }
             match end {
                 OfferEnd::Result(result) => return Ok(result),

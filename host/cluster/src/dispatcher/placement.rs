@@ -206,12 +206,10 @@ impl PendingCall {
                     WorkerMessage::Accepted { offer, worker },
                     _,
                 )) => {
-                    let Ok(worker) = NodeName::new(worker) else { continue };
-                    if let Some(lost) = &self.lost
-                        && (lost.number, &lost.worker) == (offer, &worker)
-                    {
+                    if self.lost == Some(offer) {
                         continue;
                     }
+                    let Ok(worker) = NodeName::new(worker) else { continue };
                     let started = self.unconfirmed.contains(&replied).then_some(replied);
                     return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }

@@ -11,7 +11,7 @@ use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::WorkerState;
 use super::questions::{GatewayAsker, OpenQuestions};
@@ -24,6 +24,18 @@ use crate::{frame, question, result};
 /// dropped.
 const REPORTS_MAX: usize = 64;
 
+/// Longest time that a worker keeps the offer of a call that runs. A gateway waits many times as
+/// long for it.
+const OFFER_DELAY: Duration = Duration::from_millis(5);
+
+/// Reason for a running call to send something.
+enum CallEvent {
+    Report(CallReport),
+    /// The call takes longer than the offer is kept.
+    Offer,
+    Heartbeat,
+}
+
 /// Message of a running call to its gateway.
 pub(super) enum CallReport {
     Message(WorkerMessage),
@@ -31,75 +43,98 @@ pub(super) enum CallReport {
     Question(u32),
 }
 
-/// Runs a confirmed call and sends its result to the gateway that it belongs to.
-pub(super) async fn run(
-    state: &WorkerState,
-    offer: u64,
-    (open, running): (Box<OpenOffer>, Arc<ActiveCall>),
-    remaining: Duration,
-) {
-    let OpenOffer { call, arguments, permits } = *open;
-    let questions = &running.questions;
-    let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
-    let asker = call.questions().map(|kinds| {
-        let (questions, reports) = (Arc::clone(questions), sender.clone());
-        let earlier = call.asked.clone();
-        Arc::new(GatewayAsker { kinds, earlier, questions, reports }) as Arc<dyn Asker>
-    });
-    let sink = Arc::new(Reports { offer, sender });
-    let context = CallContext {
-        cancellation: running.cancellation.clone(),
-        asker,
-        progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
-        log: Some(sink as Arc<dyn LogSink>),
-        ..call.context(remaining)
-    };
-    let ended = state.toolset.call(call.tool.as_str(), Some(&arguments), &context);
-    let mut ended = std::pin::pin!(AssertUnwindSafe(ended).catch_unwind());
-    let period = state.options.timing.alive_interval;
-    let mut alive = interval_at(Instant::now() + period, period);
-    let mut last_heard = Instant::now();
-    let result = loop {
-        let report = tokio::select! {
-            biased;
-            ended = &mut ended => break ended,
-            Some(report) = reports.recv() => Some(report),
-            _ = alive.tick() => None,
+/// A call that has started.
+pub(super) struct RunningCall {
+    pub(super) offer: u64,
+    pub(super) active: Arc<ActiveCall>,
+    /// Time that is left for it.
+    pub(super) remaining: Duration,
+    /// True if the offer was sent to the gateway.
+    pub(super) is_offer_sent: bool,
+}
+
+impl RunningCall {
+    /// Runs the call and sends its result to the gateway that it belongs to. An offer that was not
+    /// sent goes with the first message, so that a short call wakes the gateway once.
+    pub(super) async fn run(mut self, state: &WorkerState, open: OpenOffer) {
+        let OpenOffer { call, arguments, permits, .. } = open;
+        let offer = self.offer;
+        let active = Arc::clone(&self.active);
+        let (sender, mut reports) = mpsc::channel(REPORTS_MAX);
+        let asker = call.questions().map(|kinds| {
+            let (questions, reports) = (Arc::clone(&active.questions), sender.clone());
+            let earlier = call.asked.clone();
+            Arc::new(GatewayAsker { kinds, earlier, questions, reports }) as Arc<dyn Asker>
+        });
+        let sink = Arc::new(Reports { offer, sender });
+        let context = CallContext {
+            cancellation: active.cancellation.clone(),
+            asker,
+            progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
+            log: Some(sink as Arc<dyn LogSink>),
+            ..call.context(self.remaining)
         };
-        match report {
-            Some(CallReport::Message(message)) => {
-                state.send(&running.inbox(), &message, b"").await;
-            }
-            Some(CallReport::Question(number)) => {
-                send_question(state, (offer, number), questions, &running.inbox()).await;
-            }
-            None => {
-                if !running.unheard.swap(false, Ordering::Relaxed) {
-                    last_heard = Instant::now();
-                } else if last_heard.elapsed() >= unheard_max(state, &running) {
-                    tracing::warn!(tool = %call.tool, "a call is canceled: its gateway is lost");
-                    state.calls.cancel(offer);
+        let ended = state.toolset.call(call.tool.as_str(), Some(&arguments), &context);
+        let mut ended = std::pin::pin!(AssertUnwindSafe(ended).catch_unwind());
+        let started = Instant::now();
+        let period = state.options.timing.alive_interval;
+        let mut alive = interval_at(started + period, period);
+        let mut last_heard = started;
+        let result = loop {
+            let event = tokio::select! {
+                biased;
+                ended = &mut ended => break ended,
+                Some(report) = reports.recv() => CallEvent::Report(report),
+                () = sleep_until(started + OFFER_DELAY), if !self.is_offer_sent => {
+                    CallEvent::Offer
+                },
+                _ = alive.tick() => CallEvent::Heartbeat,
+            };
+            self.send_offer(state).await;
+            match event {
+                CallEvent::Offer => {}
+                CallEvent::Report(CallReport::Message(message)) => {
+                    state.send(&active.inbox(), &message, b"").await;
                 }
-                let inbox = running.inbox();
-                state.send_alive(&inbox, offer).await;
-                state.send_questions(offer, questions, &inbox).await;
+                CallEvent::Report(CallReport::Question(number)) => {
+                    send_question(state, (offer, number), &active.questions, &active.inbox()).await;
+                }
+                CallEvent::Heartbeat => {
+                    if !active.unheard.swap(false, Ordering::Relaxed) {
+                        last_heard = Instant::now();
+                    } else if last_heard.elapsed() >= unheard_max(state, &active) {
+                        tracing::warn!(tool = %call.tool, "a call is canceled: its gateway is lost");
+                        state.calls.cancel(offer);
+                    }
+                    let inbox = active.inbox();
+                    state.send_alive(&inbox, offer).await;
+                    state.send_questions(offer, &active.questions, &inbox).await;
+                }
+            }
+        };
+        let result = Bytes::from(match result {
+            Ok(ended) => result::encode(ended),
+            // The panic itself was reported by its hook.
+            Err(_) => result::panicked(),
+        });
+        drop(permits);
+        self.send_offer(state).await;
+        // Progress of the last moment comes before the result.
+        while let Ok(report) = reports.try_recv() {
+            if let CallReport::Message(message) = report {
+                state.send(&active.inbox(), &message, b"").await;
             }
         }
-    };
-    let result = Bytes::from(match result {
-        Ok(ended) => result::encode(ended),
-        // The panic itself was reported by its hook.
-        Err(_) => result::panicked(),
-    });
-    drop(permits);
-    // Progress of the last moment comes before the result.
-    while let Ok(report) = reports.try_recv() {
-        if let CallReport::Message(message) = report {
-            state.send(&running.inbox(), &message, b"").await;
+        if state.calls.end(offer, &result) {
+            state.send_result(offer, &result, &active.inbox()).await;
         }
     }
-    if state.calls.end(offer, &result) {
-        state.send_result(offer, &result, &running.inbox()).await;
+
+    /// Sends the offer, unless that was done.
+    async fn send_offer(&mut self, state: &WorkerState) {
+        if !std::mem::replace(&mut self.is_offer_sent, true) {
+            state.send_offer(self.offer, &self.active.inbox()).await;
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct OpenOffer {
     pub(super) arguments: Bytes,
     /// Permits of the worker and of the caller.
     pub(super) permits: (OwnedSemaphorePermit, CallerPermit),
+    /// False if the call starts without a confirmation, and the offer is sent later.
+    pub(super) is_sent: bool,
 }
 
 /// A running call, which gateways can reach.
@@ -319,6 +321,11 @@ impl CallTable {
         let is_active =
             |offer: &&OfferState| matches!(offer, OfferState::Open(_) | OfferState::Running { .. });
         self.lock().offers.values().filter(is_active).count()
+    }
+
+    /// Returns whether there are results that no gateway has acknowledged.
+    pub(super) fn has_results(&self) -> bool {
+        self.lock().offers.values().any(|offer| matches!(offer, OfferState::Ended { .. }))
     }
 
     fn lock(&self) -> MutexGuard<'_, TableState> {

@@ -97,6 +97,24 @@ fn a_call_without_a_connection_is_sent_once() {
 }
 
 #[test]
+fn a_worker_that_ends_keeps_a_result_until_its_gateway_has_it() {
+    simulate(async |cluster: Cluster| {
+        let worker = cluster.worker(100).await;
+        let gateway = cluster.gateway(1).await;
+        let call = cluster.call(&gateway, ("write", 5000), CallContext::new("c1")).await;
+        let draining = tokio::spawn(worker.drain(Duration::from_secs(30)));
+        sleep(Duration::from_secs(4)).await;
+        cluster.network.cut(1);
+        sleep(Duration::from_secs(2)).await;
+        cluster.network.reconnect(1);
+        assert_eq!(type_name(&call.await.unwrap()), "ok");
+        let received = Instant::now();
+        draining.await.unwrap();
+        assert!(received.elapsed() < Duration::from_secs(1), "{:?}", received.elapsed());
+    });
+}
+
+#[test]
 fn a_worker_without_a_connection_ends() {
     simulate(async |cluster: Cluster| {
         let worker = cluster.worker(100).await;

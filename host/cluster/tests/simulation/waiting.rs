@@ -5,23 +5,27 @@ use std::time::Duration;
 use cofferdam_cluster::{Worker, WorkerOptions};
 use cofferdam_tool::CallContext;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::cluster::{Cluster, resume, simulate, type_name};
 
-/// Starts a worker with one permit and a call that has it for ten minutes.
-async fn busy_worker(cluster: &Cluster, context: CallContext) -> Worker {
+/// Starts a worker with one permit and a call that has it for ten minutes. Canceling the token ends
+/// the call.
+async fn busy_worker(cluster: &Cluster) -> (Worker, CancellationToken) {
     let worker =
         cluster.worker_with(100, WorkerOptions { calls_max: 1, ..WorkerOptions::default() }).await;
     let gateway = cluster.gateway(1).await;
+    let context = CallContext::new("first");
+    let ending = context.cancellation.clone();
     drop(cluster.call(&gateway, ("write", 600_000), context).await);
     assert_eq!(cluster.runs.started(), [100]);
-    worker
+    (worker, ending)
 }
 
 #[test]
 fn a_task_waits_longer_than_other_calls() {
     simulate(async |cluster: Cluster| {
-        let _worker = busy_worker(&cluster, CallContext::new("first")).await;
+        let (_worker, _) = busy_worker(&cluster).await;
         let gateway = cluster.gateway(2).await;
         let call = cluster.call(&gateway, ("write", 10), CallContext::new("call")).await;
         let (task, _) = cluster.task(&gateway, ("write", 10), CallContext::new("task")).await;
@@ -34,9 +38,7 @@ fn a_task_waits_longer_than_other_calls() {
 #[test]
 fn one_gateway_starts_a_task_that_several_have_had() {
     simulate(async |cluster: Cluster| {
-        let first = CallContext::new("first");
-        let ending = first.cancellation.clone();
-        let _worker = busy_worker(&cluster, first).await;
+        let (_worker, ending) = busy_worker(&cluster).await;
         let gateways =
             [cluster.gateway(2).await, cluster.gateway(3).await, cluster.gateway(4).await];
         let (task, handover) =
@@ -57,9 +59,7 @@ fn one_gateway_starts_a_task_that_several_have_had() {
 #[test]
 fn a_task_that_waits_is_canceled_through_another_gateway() {
     simulate(async |cluster: Cluster| {
-        let first = CallContext::new("first");
-        let ending = first.cancellation.clone();
-        let _worker = busy_worker(&cluster, first).await;
+        let (_worker, ending) = busy_worker(&cluster).await;
         let (one, other) = (cluster.gateway(2).await, cluster.gateway(3).await);
         let (_task, _) = cluster.task(&one, ("write", 10), CallContext::new("task")).await;
         let context = CallContext::new("task");
@@ -80,7 +80,7 @@ fn a_task_that_waits_is_canceled_through_another_gateway() {
 #[test]
 fn a_task_whose_tool_is_gone_does_not_wait() {
     simulate(async |cluster: Cluster| {
-        let _worker = busy_worker(&cluster, CallContext::new("first")).await;
+        let (_worker, _) = busy_worker(&cluster).await;
         let gateway = cluster.gateway(2).await;
         let (task, _) = cluster.task(&gateway, ("write", 10), CallContext::new("task")).await;
         cluster.network.kill(100);

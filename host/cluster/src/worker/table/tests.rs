@@ -14,6 +14,7 @@ fn offer(calls_free: &Arc<Semaphore>) -> OpenOffer {
             Arc::clone(calls_free).try_acquire_owned().unwrap(),
             Callers::new(1).take("").unwrap(),
         ),
+        is_sent: true,
     }
 }
 
