@@ -30,7 +30,7 @@ class Incoming:
         self._reads = iter(partial(os.read, descriptor, _CHUNK_BYTES_MAX), b"")
         # Data that is not decoded yet. Only the last item can have the end of a line.
         self._chunks: list[bytes] = []
-        # Has the object that may read. One function in C takes or releases it, so that a signal
+        # Has the object that may read. One function in C sets or clears it, so that a signal
         # handler runs before or after.
         self._holder: dict[str, object] = {}
         self._continues = threading.Event()
@@ -43,7 +43,7 @@ class Incoming:
         Args:
             is_idle: returns true if no call waits for messages.
         """
-        self._take(self)
+        self._acquire(self)
         while self._receive_line():
             *lines, rest = b"".join(self._chunks).split(b"\n")
             self._chunks[:] = [rest] if rest else []
@@ -52,9 +52,9 @@ class Incoming:
                 self._has_waiting_call = False
                 self._pause(is_idle)
 
-    def take(self, holder: object) -> bool:
-        """Returns true if the holder may read, until it calls `release`."""
-        if self._take(holder):
+    def start_reading(self, holder: object) -> bool:
+        """Returns true if the holder may read, until it calls `stop_reading`."""
+        if self._acquire(holder):
             return True
         self._has_waiting_call = True
         return False
@@ -78,7 +78,7 @@ class Incoming:
         self._chunks.clear()
         return message
 
-    def release(self, holder: object, is_idle: Callable[[], bool]) -> None:
+    def stop_reading(self, holder: object, is_idle: Callable[[], bool]) -> None:
         """Lets other threads read, if the holder may read."""
         if self._holder.get("holder") is holder:
             self._holder.clear()
@@ -100,12 +100,12 @@ class Incoming:
             if waits:
                 self._continues.wait(_PAUSE_SECONDS)
             self._continues.clear()
-            if self._take(self):
+            if self._acquire(self):
                 break
             waits = True
         self._is_paused = False
 
-    def _take(self, holder: object) -> bool:
+    def _acquire(self, holder: object) -> bool:
         return self._holder.setdefault("holder", holder) is holder
 
     def _receive_line(self) -> bool:

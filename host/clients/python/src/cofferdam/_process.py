@@ -61,7 +61,7 @@ class ProcessConnection(Connection):
         """
         message = None
         # Another thread may have read the result, or a request, before.
-        if self._incoming.take(inbox) and number in self._calls and inbox.empty():
+        if self._incoming.start_reading(inbox) and number in self._calls and inbox.empty():
             message = self._incoming.read_result(number)
             if message is not None:
                 self._calls.pop(number, None)
@@ -70,7 +70,7 @@ class ProcessConnection(Connection):
 
     def stop_reading(self, inbox: Inbox) -> None:
         """Lets other threads read, if the call of this inbox was reading."""
-        self._incoming.release(inbox, self._is_idle)
+        self._incoming.stop_reading(inbox, self._is_idle)
 
     def read_apart(self) -> None:
         self._incoming.end_pause()
