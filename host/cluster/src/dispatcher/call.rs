@@ -100,10 +100,10 @@ pub(super) struct PendingCall {
     number: u64,
     messages: u32,
     pub(super) replies: mpsc::Receiver<InboxEvent>,
-    /// Numbers of the messages that needed no confirmation, also of those that were declined: a
+    /// Number of the message that needs no confirmation. There is one for each call, because a
     /// message that the bus doubles can be declined and accepted.
-    pub(super) unconfirmed: Vec<u32>,
-    /// True if the last of them was not declined, so that its call may run.
+    pub(super) unconfirmed: Option<u32>,
+    /// True if it was not declined, so that its call may run.
     pub(super) may_run: bool,
     /// Offer that was accepted last, until it has ended.
     pub(super) offer: Option<WorkerOffer>,
@@ -133,7 +133,7 @@ impl PendingCall {
             number,
             messages: 0,
             replies,
-            unconfirmed: Vec::new(),
+            unconfirmed: None,
             may_run: false,
             offer: None,
             lost: None,

@@ -57,14 +57,15 @@ impl PendingCall {
             }
             let give_up = self.waits_until.unwrap_or(give_up);
             self.wait_for_bus(give_up).await?;
-            let is_unconfirmed =
-                call.request.is_read_only && !self.may_run && self.waits_until.is_none();
+            let is_unconfirmed = call.request.is_read_only
+                && self.unconfirmed.is_none()
+                && self.waits_until.is_none();
             let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
             let header = Box::new(call.request.header.clone());
             let message = GatewayMessage::Call { call: header, remaining_ms };
             let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
             if is_unconfirmed {
-                self.unconfirmed.push(asked);
+                self.unconfirmed = Some(asked);
                 self.may_run = true;
             }
             let reply = self.reply(asked).await;
@@ -73,7 +74,7 @@ impl PendingCall {
                 handover.set_attached();
             }
             if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
-                self.may_run &= self.unconfirmed.last() != Some(&declined);
+                self.may_run &= self.unconfirmed != Some(declined);
             }
             let was_absent = absent_since.take();
             match reply {
@@ -210,7 +211,7 @@ impl PendingCall {
                         continue;
                     }
                     let Ok(worker) = NodeName::new(worker) else { continue };
-                    let started = self.unconfirmed.contains(&replied).then_some(replied);
+                    let started = self.unconfirmed.filter(|number| *number == replied);
                     return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }
                 Some(InboxEvent::Message(replied, WorkerMessage::Busy {}, _)) => {
