@@ -22,6 +22,10 @@ use crate::memory::{Owner, SessionValues};
 
 /// Time after which a suspended program starts from the beginning.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// Maximum time to wait for the end of a run whose question was answered in a new call.
+const END_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Interval in which a new call looks whether that run has ended.
+const END_POLL: Duration = Duration::from_millis(2);
 /// Maximum number of suspended programs.
 const SUSPENDED_MAX: usize = 64;
 /// Maximum bytes of all suspended programs, with their file changes in memory.
@@ -163,6 +167,25 @@ impl SuspendedPrograms {
         let fits = |program: &WaitingProgram| program.key == *key && !program.is_running();
         let position = programs.iter().position(fits)?;
         programs.remove(position).map(|program| program.ledger)
+    }
+
+    /// Like [`take`](Self::take), for a client that has answered the question of a run. Its end may
+    /// still be on the way: a gateway cancels the run at a worker with one message and sends the
+    /// new call with another.
+    pub(crate) async fn take_ended(&self, key: &LedgerKey) -> Option<Ledger> {
+        let give_up = Instant::now() + END_WAIT_MAX;
+        loop {
+            let ledger = self.take(key);
+            if ledger.is_some() || !self.is_running(key) || Instant::now() >= give_up {
+                return ledger;
+            }
+            tokio::time::sleep(END_POLL).await;
+        }
+    }
+
+    /// Returns whether a run of the program waits for an answer.
+    fn is_running(&self, key: &LedgerKey) -> bool {
+        self.lock().iter().any(|program| program.key == *key && program.is_running())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingProgram>> {

@@ -287,18 +287,18 @@ impl CodeMode {
                 Ok(earlier) => Some(earlier),
                 Err(error) => return unusable(context, &error),
             },
-            None => match self.state.past.suspended.take(&key) {
-                Some(ledger) => Some(EarlierRun { ledger, decided: None }),
-                // The client has answered a question of a run that cannot continue.
-                None if context
-                    .asker
-                    .as_ref()
-                    .is_some_and(|asker| question::was_asked(code, &**asker)) =>
-                {
-                    return unusable(context, &UnusableLedger::Forgotten);
-                }
-                None => None,
-            },
+            None => {
+                let suspended = &self.state.past.suspended;
+                let asker = context.asker.as_deref();
+                let ledger = match asker.is_some_and(|asker| question::was_asked(code, asker)) {
+                    false => suspended.take(&key),
+                    true => match suspended.take_ended(&key).await {
+                        None => return unusable(context, &UnusableLedger::Forgotten),
+                        ledger => ledger,
+                    },
+                };
+                ledger.map(|ledger| EarlierRun { ledger, decided: None })
+            }
         };
         let owner = key.owner.clone();
         let in_progress = Arc::new(());
@@ -338,7 +338,7 @@ impl CodeMode {
         if let (Outcome::Ok(_), Some(message)) = (&completion.outcome, run.objection()) {
             completion.outcome = Outcome::Failure(ToolFailure::new(message));
         }
-        let RunEnd { values, calls, count } = run.end();
+        let RunEnd { values, calls, count } = run.end(&completion.outcome);
         let (outcome, whole) = outcome(completion.outcome, &calls, count);
         completion.outcome = outcome;
         if matches!(completion.outcome, Outcome::Ok(_)) {

@@ -189,9 +189,12 @@ impl CodeRun {
         &self.files
     }
 
-    /// Ends the run. No other run continues it from then on.
-    pub(crate) fn end(&self) -> RunEnd {
-        self.mode.past.suspended.forget(&self.in_progress);
+    /// Ends the run. No other run continues it from then on, unless it was canceled while it waited
+    /// for a client that answers in a new request: a gateway cancels such a run at its worker.
+    pub(crate) fn end(&self, outcome: &Outcome) -> RunEnd {
+        if !(self.ends_with_questions && matches!(outcome, Outcome::Cancelled)) {
+            self.mode.past.suspended.forget(&self.in_progress);
+        }
         let label = self.checks.as_ref().and_then(|checks| checks.label());
         let mut state = self.state();
         let mut values = std::mem::take(&mut state.values);

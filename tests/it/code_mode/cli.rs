@@ -7,6 +7,7 @@ use cofferdam_tests::guest;
 use serde_json::{Value, json};
 
 use crate::cli_skills;
+use crate::cluster::{self, Nats};
 use crate::serve_changes;
 use crate::wire::{Pipe, command};
 
@@ -122,57 +123,86 @@ fn a_missing_interpreter_is_one_clear_error() {
     assert!(errors.contains("no tool `run_code`"), "{errors}");
 }
 
+/// Folder with a configuration and notes, of which a program writes one and deletes another.
+struct Notes(tempfile::TempDir);
+
+impl Notes {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("notes")).unwrap();
+        std::fs::write(folder.path().join("notes/a.md"), "x").unwrap();
+        let text = format!(
+            "[plugins.text]\ncomponent = {:?}\n[records]\ndirectory = \"log\"\n",
+            guest("text")
+        );
+        std::fs::write(folder.path().join("c.toml"), text).unwrap();
+        Self(folder)
+    }
+
+    fn flags(&self) -> [String; 5] {
+        let path = |name: &str| self.0.path().join(name).display().to_string();
+        let (config, files) = (path("c.toml"), path("notes"));
+        ["--config".into(), config, "--files".into(), files, "--code=only".into()]
+    }
+
+    /// Runs the program, and answers each of its questions in a new request.
+    fn change(&self, pipe: &mut Pipe) {
+        let notes = self.0.path().join("notes");
+        let code = "const {words} = await tools.word_count({text: 'a b'});
+            await tools.file_access_save_file({file_name: 'b.md', content: String(words)});
+            await tools.file_access_delete_file({file_name: 'a.md'}); return words";
+        let program = json!({ "code": code });
+        let asked = |id: &str, answers: Option<(&Value, Value)>| {
+            serve_changes::asked(id, "run_code", program.clone(), answers)
+        };
+        let mut last = pipe.ask(&asked("1", None));
+        let (mut questions, mut answered) = (Vec::new(), None);
+        while last["result"]["resultType"] == "input_required" {
+            assert!(notes.join("a.md").exists() && !notes.join("b.md").exists());
+            let asked_for = last["result"]["inputRequests"].as_object().unwrap().clone();
+            let (key, form) = asked_for.iter().next().unwrap();
+            questions.push(form["params"]["message"].as_str().unwrap().to_owned());
+            let answer = json!({ key: {"action": "accept", "content": {"allow": true}} });
+            let request = asked("2", Some((&last, answer)));
+            last = pipe.ask(&request);
+            answered = Some(request);
+        }
+        assert!(questions.last().is_some_and(|last| last.contains("a.md")), "{questions:?} {last}");
+        assert_eq!(last["result"]["isError"], false, "{last}");
+        assert!(!notes.join("a.md").exists());
+        assert_eq!(std::fs::read_to_string(notes.join("b.md")).unwrap(), "2");
+        let again = pipe.ask(&answered.unwrap());
+        assert_eq!(again["result"]["isError"], true, "{again}");
+        assert!(again.to_string().contains("its ledger no longer exists"), "{again}");
+    }
+}
+
 /// A client that answers in a new request makes the program run again, without the calls that have
 /// ended.
 #[test]
 fn a_program_continues_with_the_answer_in_a_new_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let notes = folder.path().join("notes");
-    std::fs::create_dir(&notes).unwrap();
-    std::fs::write(notes.join("a.md"), "x").unwrap();
-    let config = folder.path().join("c.toml");
-    let text = format!(
-        "[plugins.text]\ncomponent = {:?}\n[records]\ndirectory = \"log\"\n",
-        guest("text")
-    );
-    std::fs::write(&config, text).unwrap();
-    let flags = ["--config", config.to_str().unwrap(), "--files", notes.to_str().unwrap()];
-    let mut pipe = Pipe::of(&mut command(&[], &[&flags[..], &["--code=only"]].concat()));
-    let code = "const {words} = await tools.word_count({text: 'a b'});
-        await tools.file_access_save_file({file_name: 'b.md', content: String(words)});
-        await tools.file_access_delete_file({file_name: 'a.md'}); return words";
-    let program = json!({ "code": code });
-    let asked = |id: &str, answers: Option<(&Value, Value)>| {
-        serve_changes::asked(id, "run_code", program.clone(), answers)
-    };
-    let mut last = pipe.ask(&asked("1", None));
-    let (mut questions, mut answered) = (Vec::new(), None);
-    while last["result"]["resultType"] == "input_required" {
-        assert!(notes.join("a.md").exists() && !notes.join("b.md").exists());
-        let asked_for = last["result"]["inputRequests"].as_object().unwrap().clone();
-        let (key, form) = asked_for.iter().next().unwrap();
-        questions.push(form["params"]["message"].as_str().unwrap().to_owned());
-        let answer = json!({ key: {"action": "accept", "content": {"allow": true}} });
-        let request = asked("2", Some((&last, answer)));
-        last = pipe.ask(&request);
-        answered = Some(request);
-    }
-    assert!(questions.last().is_some_and(|last| last.contains("a.md")), "{questions:?} {last}");
-    assert_eq!(last["result"]["isError"], false, "{last}");
-    assert!(!notes.join("a.md").exists());
-    assert_eq!(std::fs::read_to_string(notes.join("b.md")).unwrap(), "2");
-    let again = pipe.ask(&answered.unwrap());
-    assert_eq!(again["result"]["isError"], true, "{again}");
-    assert!(again.to_string().contains("its ledger no longer exists"), "{again}");
+    let notes = Notes::new();
+    let flags = notes.flags();
+    let mut pipe = Pipe::of(&mut command(&[], &flags.each_ref().map(String::as_str)));
+    notes.change(&mut pipe);
     drop(pipe);
     let flags = ["log", "--config", "c.toml", "--tool", "word_count", "--json"];
-    let (exit, shown, errors) = run(folder.path(), &flags);
+    let (exit, shown, errors) = run(notes.0.path(), &flags);
     assert_eq!(exit, Some(0), "{errors}");
     // The log also has a line for a kept result, with the figures of the call that has run.
     let lines = shown.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     // A figure of 0 is left out.
     let runs: BTreeSet<_> = lines.filter_map(|line| line["cpu_us"].as_u64()).collect();
     assert_eq!(runs.len(), 1, "{shown}");
+}
+
+#[test]
+fn a_program_on_a_worker_continues_with_the_answer_in_a_new_request() {
+    let Some(nats) = Nats::start(&[]) else { return };
+    let notes = Notes::new();
+    let worker = Pipe::of(cluster::worker(&nats.url()).args(notes.flags()));
+    worker.has_said("is ready with");
+    notes.change(&mut nats.gateway());
 }
 
 /// Types of results come from the call log that the configuration names.

@@ -1,7 +1,7 @@
 //! Programs that wait in a session of `chat` for an approval, and continue in another process. A
 //! server counts the requests that a program makes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -434,6 +434,16 @@ async fn a_damaged_key_is_shown_to_the_user() {
     assert_eq!(scene.sent(), [1, 0, 0]);
 }
 
+/// Returns the files in a folder and those below it.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let content = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![(path.clone(), std::fs::read(path).unwrap())],
+    };
+    paths.flat_map(content).collect()
+}
+
 /// A program of an agent in a workflow waits in the checkpoint, or for a flag, or fails at once.
 #[tokio::test]
 async fn programs_of_workflows_wait_in_checkpoints() {
@@ -444,11 +454,26 @@ async fn programs_of_workflows_wait_in_checkpoints() {
     let (_, id) = paused.stderr.split_once("--answer ").unwrap();
     let answer = format!("{}=yes", id.split_once('=').unwrap().0);
     scene.write("model.jsonl", &scene.read("after.jsonl").unwrap());
+    let runs = scene.folder.path().join("runs");
+    let checkpoints = files(&runs);
     let resumed = ["w.yaml", "--checkpoints", "runs", "--resume", "--answer", &answer];
     let ran = scene.workflow(&resumed).await;
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(scene.sent(), [1, 1, 1]);
     assert_eq!(scene.read("notes/b.md").as_deref(), Some("kept"));
+    // The checkpoints from before the program went on.
+    for (path, _) in files(&runs) {
+        std::fs::remove_file(path).unwrap();
+    }
+    for (path, bytes) in checkpoints {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let again = scene.workflow(&resumed).await;
+    assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
+    let message = b"its ledger was used before";
+    let is_said = |bytes: &[u8]| bytes.windows(message.len()).any(|part| part == message);
+    assert!(files(&runs).iter().any(|(_, bytes)| is_said(bytes)));
+    assert_eq!(scene.sent(), [1, 1, 1]);
 
     let scene = Scene::new("/fine").await;
     let ran = scene.workflow(&["w.yaml", "Send.", "--approve", "http"]).await;

@@ -47,6 +47,18 @@ fn a_ledger_is_for_others_once_its_run_has_ended() {
     assert!(programs.take(&key("p")).is_none());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_ledger_is_awaited_while_its_run_is_about_to_end() {
+    let (programs, run) = (Arc::new(SuspendedPrograms::default()), Arc::new(()));
+    assert!(programs.take_ended(&key("p")).await.is_none());
+    programs.keep(key("p"), Arc::downgrade(&run), ledger(1)).unwrap();
+    assert!(programs.take_ended(&key("p")).await.is_none(), "the run goes on");
+    let taken = tokio::spawn(async move { programs.take_ended(&key("p")).await });
+    tokio::time::sleep(END_WAIT_MAX / 2).await;
+    drop(run);
+    assert!(taken.await.unwrap().is_some());
+}
+
 #[test]
 fn the_bytes_of_a_program_and_of_all_are_limited() {
     let programs = Arc::new(SuspendedPrograms::default());
