@@ -10,6 +10,7 @@ mod keyed;
 mod placement;
 mod questions;
 mod resumed;
+mod returning;
 mod shared;
 mod source;
 mod wait;
@@ -30,6 +31,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::call::{PendingCall, WorkerOffer};
 use self::inbox::{Inbox, InboxEvent};
 pub use self::resumed::ResumedCall;
+use self::returning::AskingWorkers;
 pub use self::source::RemoteSource;
 use crate::bus::{Bus, BusError};
 use crate::catalog::{self, SourceEntry};
@@ -88,6 +90,7 @@ pub struct Dispatcher {
     options: DispatcherOptions,
     inbox: Arc<Inbox>,
     calls: AtomicU64,
+    asking_workers: AskingWorkers,
     /// Notified when a worker announces that its tools have changed.
     changed: Arc<Notify>,
     /// Sources in use by route, which workers have described.
@@ -124,6 +127,7 @@ impl Dispatcher {
             options,
             inbox,
             calls: AtomicU64::new(0),
+            asking_workers: AskingWorkers::default(),
             changed,
             known: Mutex::default(),
             _stop: stop.drop_guard(),

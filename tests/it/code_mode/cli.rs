@@ -171,6 +171,7 @@ impl Notes {
         assert_eq!(last["result"]["isError"], false, "{last}");
         assert!(!notes.join("a.md").exists());
         assert_eq!(std::fs::read_to_string(notes.join("b.md")).unwrap(), "2");
+        // The answer was used.
         let again = pipe.ask(&answered.unwrap());
         assert_eq!(again["result"]["isError"], true, "{again}");
         assert!(again.to_string().contains("its ledger no longer exists"), "{again}");
@@ -196,12 +197,15 @@ fn a_program_continues_with_the_answer_in_a_new_request() {
     assert_eq!(runs.len(), 1, "{shown}");
 }
 
+/// The gateway makes the call at the worker that has asked, of several.
 #[test]
 fn a_program_on_a_worker_continues_with_the_answer_in_a_new_request() {
     let Some(nats) = Nats::start(&[]) else { return };
     let notes = Notes::new();
-    let worker = Pipe::of(cluster::worker(&nats.url()).args(notes.flags()));
-    worker.has_said("is ready with");
+    let workers = [(); 4].map(|()| Pipe::of(cluster::worker(&nats.url()).args(notes.flags())));
+    for worker in &workers {
+        worker.has_said("is ready with");
+    }
     notes.change(&mut nats.gateway());
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::returning::ReturningCall;
 use super::shared::SharedCall;
 use super::{Dispatcher, InboxEvent};
 use crate::DispatchError;
@@ -117,6 +118,10 @@ pub(super) struct PendingCall {
     pub(super) waits_until: Option<Instant>,
     /// True if another gateway has started the call.
     pub(super) is_taken_over: bool,
+    /// The call as its client makes it again after a question.
+    returning: Option<ReturningCall>,
+    /// Worker that is asked first, because it has asked the question that is answered now.
+    pub(super) asking_worker: Option<NodeName>,
     /// Token that is canceled when the caller gives up.
     cancellation: CancellationToken,
 }
@@ -141,6 +146,8 @@ impl PendingCall {
             shared: None,
             waits_until: None,
             is_taken_over: false,
+            returning: None,
+            asking_worker: None,
             cancellation,
         }
     }
@@ -152,6 +159,13 @@ impl PendingCall {
     /// Returns the number of the call at this gateway.
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Lets a call with answers return to the worker that has asked the questions.
+    pub(super) fn return_to_worker(&mut self, call: Option<ReturningCall>) {
+        self.asking_worker =
+            call.as_ref().and_then(|call| self.dispatcher.asking_workers.take(call));
+        self.returning = call;
     }
 
     /// Waits for the next reply; `None` if the bus has ended.
@@ -240,6 +254,9 @@ impl Drop for PendingCall {
     fn drop(&mut self) {
         self.dispatcher.inbox.close(self.number);
         let (offer, shared) = (self.offer.take(), self.shared.take());
+        if let (Some(offer), Some(call)) = (&offer, self.returning.take()) {
+            self.dispatcher.asking_workers.add(call, offer.worker.clone());
+        }
         let has_ended = offer.is_none() && shared.is_none();
         // A call that other gateways can continue ends only if its caller gives up.
         if has_ended || (shared.is_some() && !self.cancellation.is_cancelled()) {

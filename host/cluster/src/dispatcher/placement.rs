@@ -48,7 +48,6 @@ impl PendingCall {
         call: &RemoteCall<'_>,
         give_up: Instant,
     ) -> Result<WorkerOffer, DispatchError> {
-        let subject = self.dispatcher().subjects.route(&call.request.route);
         let mut times_busy: u32 = 0;
         let mut absent_since: Option<Instant> = None;
         loop {
@@ -63,6 +62,11 @@ impl PendingCall {
             let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
             let header = Box::new(call.request.header.clone());
             let message = GatewayMessage::Call { call: header, remaining_ms };
+            let subjects = &self.dispatcher().subjects;
+            let subject = match &self.asking_worker {
+                Some(worker) => subjects.worker(worker),
+                None => subjects.route(&call.request.route),
+            };
             let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
             if is_unconfirmed {
                 self.unconfirmed = Some(asked);
@@ -80,6 +84,9 @@ impl PendingCall {
             match reply {
                 PlacementReply::Offer(offer) => return Ok(offer),
                 PlacementReply::Closed => return Err(closed()),
+                // The worker that asked is gone.
+                PlacementReply::NoWorker(_) | PlacementReply::Silence
+                    if self.asking_worker.take().is_some() => {}
                 // The workers of a call that waits may be about to be replaced.
                 PlacementReply::NoWorker(_) => {
                     let since = was_absent.unwrap_or_else(Instant::now);
