@@ -2,8 +2,11 @@
 //!
 //! The worker is `cofferdam worker` and the server a real one, both on this machine: what is
 //! measured is the cost of the way, without that of a network. The gateway of the first rows is in
-//! this process, so that nothing but the way is added to a call of the library. The rows over HTTP
-//! compare `cofferdam serve --cluster` with `cofferdam serve`.
+//! this process, so that nothing but the way is added to a call of the library. What is added is
+//! compared with a message that goes through the same server to another process and back. The rows
+//! over HTTP compare `cofferdam serve --cluster` with `cofferdam serve`.
+
+mod bus;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,6 +23,8 @@ use cofferdam_tests::{Host, config, guest, root, shared_cache, unused_port};
 use cofferdam_tool::{CallContext, Toolset};
 use tokio::task::JoinSet;
 
+use self::bus::Echo;
+pub(crate) use self::bus::echo;
 use crate::effort::Effort;
 use crate::mcp::{self, Called as _};
 use crate::measure::{Amount, Goal, Measure, Unit};
@@ -47,9 +52,13 @@ const MANY_CALLS: u32 = 8192;
 const CALLERS: u32 = 64;
 /// Calls of one side in a round over HTTP.
 const HTTP_CALLS: u32 = 320;
+/// Goals for what is added to a call, as multiples of a message and its answer: 200 µs where such a
+/// message takes 89 µs, and 500 µs where the slowest of a hundred takes 151 µs.
+const ADDED_MAX: f64 = 2.25;
+const SLOW_ADDED_MAX: f64 = 3.3;
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Measures on a thread of its own, with a runtime that has a thread for each core.
+/// Measures on a thread of its own, because runtimes cannot be nested.
 pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
     let Some(program) = std::env::var_os(PROGRAM) else {
         super::note(
@@ -58,14 +67,13 @@ pub(crate) fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {
         );
         return Ok(Vec::new());
     };
-    let measured = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(rows(effort, Path::new(&program)))
-    });
+    let measured = std::thread::spawn(move || rows(effort, Path::new(&program)));
     measured.join().map_err(|_| anyhow!("the benchmark has panicked"))?
 }
 
-async fn rows(effort: Effort, program: &Path) -> anyhow::Result<Vec<Measure>> {
+/// Measures one caller on a runtime with one thread, so that no thread wakes another one, and
+/// several on one with a thread for each core.
+fn rows(effort: Effort, program: &Path) -> anyhow::Result<Vec<Measure>> {
     let server = Process::nats(program)?;
     let worker = Process::worker(&server.address, &GUESTS[..1])?;
     let idle = Samples::from_iter([memory::resident_bytes_of(&worker.child.id().to_string())?]);
@@ -74,13 +82,28 @@ async fn rows(effort: Effort, program: &Path) -> anyhow::Result<Vec<Measure>> {
     let idle = Amount::new(format!("{NAME}, an idle worker with one plugin"), Unit::Bytes, idle)
         .with_goal(Goal::AtMost(40.0 * 1024.0 * 1024.0));
     let mut rows = vec![idle.into()];
-    let (host, remote) = (host().await, remote(&server.address).await?);
-    rows.extend(added(effort, "a call", TOOL, (host.toolset(), &remote)).await?);
-    let added_to_read =
-        added(effort, "a read-only call", READ_ONLY_TOOL, (host.toolset(), &remote));
-    rows.extend(added_to_read.await?);
-    rows.push(rate(effort, host.toolset(), &remote).await?);
-    rows.extend(over_http(effort, &server.address).await?);
+    let one = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    rows.extend(one.block_on(one_caller(effort, &server.address))?);
+    let several = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    rows.extend(several.block_on(several_callers(effort, &server.address))?);
+    Ok(rows)
+}
+
+async fn one_caller(effort: Effort, address: &str) -> anyhow::Result<Vec<Measure>> {
+    let (host, remote) = (host().await, remote(address).await?);
+    let mut echo = Echo::start(address).await?;
+    let mut rows = Vec::new();
+    for (what, called) in [("a call", TOOL), ("a read-only call", READ_ONLY_TOOL)] {
+        let mut sides = Sides { called, local: host.toolset(), remote: &remote, echo: &mut echo };
+        rows.extend(added(effort, what, &mut sides).await?);
+    }
+    Ok(rows)
+}
+
+async fn several_callers(effort: Effort, address: &str) -> anyhow::Result<Vec<Measure>> {
+    let (host, remote) = (host().await, remote(address).await?);
+    let mut rows = vec![rate(effort, host.toolset(), &remote).await?];
+    rows.extend(over_http(effort, address).await?);
     Ok(rows)
 }
 
@@ -106,54 +129,58 @@ async fn remote(address: &str) -> anyhow::Result<Toolset> {
     Ok(toolset)
 }
 
-/// Measures what the way adds to the median call and to the slowest of a hundred.
-async fn added(
-    effort: Effort,
-    what: &str,
+/// Ways of a call and of a message, which are measured in turn.
+struct Sides<'a> {
     called: Call,
-    (local, remote): (&Toolset, &Toolset),
-) -> anyhow::Result<Vec<Measure>> {
-    let ratio = |name: &str| Ratio::new(format!("{NAME}, added to {what}, {name}"));
-    let (mut median, mut slow) = (ratio("median"), ratio("99th percentile"));
-    let calls = effort.times(CALLS);
-    let warming = effort.warming();
-    for round in 0..warming + effort.rounds(ROUNDS) {
-        let (ours, reference) = if round % 2 == 0 {
-            let ours = times(remote, called, calls).await?;
-            (ours, times(local, called, calls).await?)
-        } else {
-            let reference = times(local, called, calls).await?;
-            (times(remote, called, calls).await?, reference)
-        };
-        if round >= warming {
-            median.add(ours.median, reference.median);
-            slow.add(ours.slow, reference.slow);
-        }
-    }
-    Ok(vec![
-        median.difference().with_goal(Goal::AtMost(200e-6)).into(),
-        slow.difference().with_goal(Goal::AtMost(500e-6)).into(),
-    ])
+    local: &'a Toolset,
+    remote: &'a Toolset,
+    echo: &'a mut Echo,
 }
 
-/// Times of calls, one after another.
-struct CallTimes {
+/// Times of calls or messages, one after another.
+struct Times {
     median: Duration,
     /// 99th percentile.
     slow: Duration,
 }
 
-async fn times(toolset: &Toolset, called: Call, calls: u32) -> anyhow::Result<CallTimes> {
+/// Measures what gateway, bus and worker add to the median call and to the slowest of a hundred,
+/// against a message and its answer.
+async fn added(effort: Effort, what: &str, sides: &mut Sides<'_>) -> anyhow::Result<Vec<Measure>> {
+    let ratio = |name: &str, most: f64| {
+        Ratio::new(format!("{NAME}, added to {what}, against a message and back, {name}"))
+            .with_goal(Goal::AtMost(most))
+    };
+    let mut median = ratio("median", ADDED_MAX);
+    let mut slow = ratio("99th percentile", SLOW_ADDED_MAX);
+    let calls = effort.times(CALLS);
+    let warming = effort.warming();
+    for round in 0..warming + effort.rounds(ROUNDS) {
+        let local = times(calls, async || call(sides.local, sides.called).await).await?;
+        let remote = times(calls, async || call(sides.remote, sides.called).await).await?;
+        let message = times(calls, async || sides.echo.send().await.map(drop)).await?;
+        if round >= warming {
+            median.add(remote.median.saturating_sub(local.median), message.median);
+            slow.add(remote.slow.saturating_sub(local.slow), message.slow);
+        }
+    }
+    Ok(vec![median.into(), slow.into()])
+}
+
+async fn times(
+    count: u32,
+    mut action: impl AsyncFnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<Times> {
     let mut times = Vec::new();
-    for _ in 0..calls {
+    for _ in 0..count {
         let started = Instant::now();
-        call(toolset, called).await?;
+        action().await?;
         times.push(started.elapsed());
     }
     times.sort_unstable();
     let at = |percent: usize| times.get((times.len() - 1) * percent / 100).copied();
     let (median, slow) = (at(50).context("a call")?, at(99).context("a call")?);
-    Ok(CallTimes { median, slow })
+    Ok(Times { median, slow })
 }
 
 async fn call(toolset: &Toolset, (tool, arguments): Call) -> anyhow::Result<()> {

@@ -94,6 +94,10 @@ struct Cli {
     #[cfg(feature = "calls")]
     #[arg(long, hide = true, value_name = "SERVER")]
     serve: Option<mcp::Served>,
+    /// Send back the messages that `cluster` sends through the NATS server at this address
+    #[cfg(feature = "calls")]
+    #[arg(long, hide = true, value_name = "ADDRESS")]
+    echo: Option<String>,
     /// Only make calls, so that their instructions can be counted
     #[cfg(feature = "calls")]
     #[arg(long, hide = true, value_name = "SIDE")]
@@ -158,6 +162,10 @@ fn main() -> anyhow::Result<()> {
     #[cfg(feature = "calls")]
     if let Some(served) = cli.serve {
         return served.run();
+    }
+    #[cfg(feature = "calls")]
+    if let Some(address) = cli.echo {
+        return cluster::echo(&address);
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(cli))
 }
