@@ -92,6 +92,16 @@ pub enum OAuthClient {
     },
 }
 
+impl OAuthClient {
+    /// Returns the client secret, if there is one.
+    pub(super) fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Person { registered, .. } => registered.as_ref()?.1.as_deref(),
+            Self::Host { secret, .. } => Some(secret),
+        }
+    }
+}
+
 /// Authorization state for one server.
 pub(crate) struct Authorizer {
     url: Url,

@@ -62,12 +62,14 @@ pub enum ServerEndpoint {
 
 impl ServerEndpoint {
     /// Returns whether a connection to either sends the same secrets: the environment of a command,
-    /// or headers.
+    /// or headers and the secret of an OAuth client.
     #[must_use]
     pub fn has_same_secrets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Command(this), Self::Command(other)) => this.env == other.env,
-            (Self::Http(this), Self::Http(other)) => this.headers == other.headers,
+            (Self::Http(this), Self::Http(other)) => {
+                this.headers == other.headers && this.client_secret() == other.client_secret()
+            }
             _ => false,
         }
     }
@@ -171,6 +173,11 @@ impl HttpEndpoint {
             value.set_sensitive(true);
         }
         Ok(self)
+    }
+
+    /// Returns the secret of the OAuth client, if it has one.
+    fn client_secret(&self) -> Option<&str> {
+        self.oauth.as_ref()?.client.secret()
     }
 
     /// Authorizes with OAuth when the server requires it.

@@ -17,7 +17,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::{
-    ConnectError, HttpEndpoint, InvalidEndpoint, RemoteServer, ServerEndpoint, ServerSettings,
+    ConnectError, HttpEndpoint, InvalidEndpoint, MemoryCredentials, OAuthClient, OAuthSettings,
+    RemoteServer, ServerEndpoint, ServerSettings,
 };
 
 /// Behavior of a test server.
@@ -202,6 +203,23 @@ fn headers_of_the_protocol_are_rejected() {
         assert!(error.to_string().contains(name), "{error}");
     }
     assert!(with("authorization").is_ok() && with("x-api-key").is_ok());
+}
+
+#[test]
+fn endpoints_with_other_secrets_are_different() {
+    let endpoint = |header: &'static str, secret: &str| {
+        let client = OAuthClient::Host { id: "c".to_owned(), secret: secret.to_owned() };
+        let store = Arc::new(MemoryCredentials::default());
+        let oauth =
+            OAuthSettings { client, scopes: vec![], store, allows_private_addresses: false };
+        let headers = vec![(AUTHORIZATION, HeaderValue::from_static(header))];
+        let endpoint = HttpEndpoint::new("https://example.com/").unwrap();
+        ServerEndpoint::Http(endpoint.with_headers(headers).unwrap().with_oauth(oauth).unwrap())
+    };
+    let first = endpoint("a", "b");
+    assert!(first.has_same_secrets(&endpoint("a", "b")));
+    assert!(!first.has_same_secrets(&endpoint("x", "b")));
+    assert!(!first.has_same_secrets(&endpoint("a", "x")));
 }
 
 #[test]
