@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use self::call::RunningCall;
+use self::call::StartedCall;
 use self::callers::Callers;
 pub use self::monitor::{WorkerMonitor, WorkerStatus};
 use self::questions::OpenQuestions;
@@ -263,8 +263,8 @@ impl Worker {
         }
     }
 
-    /// Leaves new calls to other workers, waits at most `wait_max` for those that run, and ends when
-    /// gateways have received all results, or some seconds later. It still takes calls for
+    /// Leaves new calls to other workers, waits at most `wait_max` for those that run, and ends
+    /// when gateways have received all results, or some seconds later. It still takes calls for
     /// [`CallTiming::leave_wait`], unless it was handed over before.
     pub async fn drain(self, wait_max: Duration) {
         self.leave().await;
@@ -417,7 +417,7 @@ impl WorkerState {
         match self.calls.start(offer, &reply) {
             Ok((open, active)) => {
                 let state = Arc::clone(self);
-                let call = RunningCall { offer, active, remaining, is_offer_sent: open.is_sent };
+                let call = StartedCall { offer, active, remaining, is_offer_sent: open.is_sent };
                 self.bus.spawn(Box::pin(async move { call.run(&state, *open).await }));
             }
             Err(status) => self.answer(status, offer, &reply).await,

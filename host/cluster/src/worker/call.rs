@@ -44,7 +44,7 @@ pub(super) enum CallReport {
 }
 
 /// A call that has started.
-pub(super) struct RunningCall {
+pub(super) struct StartedCall {
     pub(super) offer: u64,
     pub(super) active: Arc<ActiveCall>,
     /// Time that is left for it.
@@ -53,7 +53,7 @@ pub(super) struct RunningCall {
     pub(super) is_offer_sent: bool,
 }
 
-impl RunningCall {
+impl StartedCall {
     /// Runs the call and sends its result to the gateway that it belongs to. An offer that was not
     /// sent goes with the first message, so that a short call wakes the gateway once.
     pub(super) async fn run(mut self, state: &WorkerState, open: OpenOffer) {
