@@ -10,7 +10,7 @@ mod memory;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub(crate) use self::entry::{EntryHeader, EntryState, KeyedCall, digest, task_entry, value_entry};
+pub(crate) use self::entry::{EntryHeader, EntryState, KeyedCall, task_entry, value_entry};
 pub use self::memory::MemoryResults;
 
 /// Store of the results of calls with idempotency keys.

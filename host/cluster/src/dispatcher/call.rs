@@ -163,8 +163,7 @@ impl PendingCall {
 
     /// Lets a call with answers return to the worker that has asked the questions.
     pub(super) fn return_to_worker(&mut self, call: Option<ReturningCall>) {
-        self.asking_worker =
-            call.as_ref().and_then(|call| self.dispatcher.asking_workers.take(call));
+        self.asking_worker = call.and_then(|call| self.dispatcher.asking_workers.take(call));
         self.returning = call;
     }
 

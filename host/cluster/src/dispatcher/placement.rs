@@ -56,37 +56,20 @@ impl PendingCall {
             }
             let give_up = self.waits_until.unwrap_or(give_up);
             self.wait_for_bus(give_up).await?;
-            let is_unconfirmed = call.request.is_read_only
-                && self.unconfirmed.is_none()
-                && self.waits_until.is_none();
-            let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
-            let header = Box::new(call.request.header.clone());
-            let message = GatewayMessage::Call { call: header, remaining_ms };
-            let subjects = &self.dispatcher().subjects;
-            let subject = match &self.asking_worker {
-                Some(worker) => subjects.worker(worker),
-                None => subjects.route(&call.request.route),
-            };
-            let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
-            if is_unconfirmed {
-                self.unconfirmed = Some(asked);
-                self.may_run = true;
-            }
-            let reply = self.reply(asked).await;
+            let reply = self.ask_worker(call).await?;
             // The client of a call that was taken over sees its status.
             if let (Some(handover), Some(_)) = (call.client.handover, self.waits_until) {
                 handover.set_attached();
             }
-            if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
-                self.may_run &= self.unconfirmed != Some(declined);
+            let is_gone = matches!(reply, PlacementReply::NoWorker(_) | PlacementReply::Silence);
+            if is_gone && self.asking_worker.take().is_some() {
+                // The worker that asked is gone, and any other one runs the call.
+                continue;
             }
             let was_absent = absent_since.take();
             match reply {
                 PlacementReply::Offer(offer) => return Ok(offer),
                 PlacementReply::Closed => return Err(closed()),
-                // The worker that asked is gone.
-                PlacementReply::NoWorker(_) | PlacementReply::Silence
-                    if self.asking_worker.take().is_some() => {}
                 // The workers of a call that waits may be about to be replaced.
                 PlacementReply::NoWorker(_) => {
                     let since = was_absent.unwrap_or_else(Instant::now);
@@ -114,6 +97,31 @@ impl PendingCall {
                 PlacementReply::Silence => {}
             }
         }
+    }
+
+    /// Asks a worker to run the call: the one that has asked the question which the call answers,
+    /// or else any that has the tool.
+    async fn ask_worker(&mut self, call: &RemoteCall<'_>) -> Result<PlacementReply, DispatchError> {
+        let is_unconfirmed =
+            call.request.is_read_only && self.unconfirmed.is_none() && self.waits_until.is_none();
+        let remaining_ms = is_unconfirmed.then(|| remaining_ms(call.deadline));
+        let header = Box::new(call.request.header.clone());
+        let message = GatewayMessage::Call { call: header, remaining_ms };
+        let subjects = &self.dispatcher().subjects;
+        let subject = match &self.asking_worker {
+            Some(worker) => subjects.worker(worker),
+            None => subjects.route(&call.request.route),
+        };
+        let asked = self.publish(&subject, &message, call.arguments).await.map_err(not_sent)?;
+        if is_unconfirmed {
+            self.unconfirmed = Some(asked);
+            self.may_run = true;
+        }
+        let reply = self.reply(asked).await;
+        if let PlacementReply::NoWorker(declined) | PlacementReply::Busy(declined) = reply {
+            self.may_run &= self.unconfirmed != Some(declined);
+        }
+        Ok(reply)
     }
 
     /// Runs a call that another gateway had and no worker has started.

@@ -13,7 +13,6 @@ use cofferdam_tool::{
 
 use super::Dispatcher;
 use super::call::{CallClient, CallRequest, Handovers, RemoteCall};
-use super::returning::ReturningCall;
 use crate::catalog::{SourceEntry, ToolEntry};
 use crate::keyed::KeyedCall;
 use crate::message::{CallHeader, WorkerMessage, log_level};
@@ -96,7 +95,8 @@ impl RemoteSource {
         };
         let mut pending = self.dispatcher.pending(context.cancellation.clone());
         let route = (self.route.as_str(), call.tool.name.as_str());
-        pending.return_to_worker(ReturningCall::new(route, &arguments, context));
+        let returning = self.dispatcher.asking_workers.call(route, &arguments, context);
+        pending.return_to_worker(returning);
         let result = match keyed {
             Some(keyed) => Box::pin(pending.run_keyed(keyed, &remote)).await?,
             None => {

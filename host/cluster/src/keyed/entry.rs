@@ -86,7 +86,7 @@ pub(crate) fn value_entry(name: &str) -> String {
 }
 
 /// Returns the digest of a list of strings.
-pub(crate) fn digest(parts: &[&str]) -> String {
+fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.len().to_be_bytes());
