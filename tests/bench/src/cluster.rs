@@ -12,11 +12,9 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use cofferdam_cluster::nats::{NatsBus, NatsOptions};
 use cofferdam_cluster::{Dispatcher, DispatcherOptions};
 use cofferdam_engine::{EngineConfig, PoolSize};
 use cofferdam_tests::{Host, config, guest, root, shared_cache, unused_port};
@@ -119,9 +117,8 @@ async fn host() -> Host {
 
 /// Returns the tools of the worker, through a gateway in this process.
 async fn remote(address: &str) -> anyhow::Result<Toolset> {
-    let options = NatsOptions { servers: format!("nats://{address}"), ..NatsOptions::default() };
-    let bus = Arc::new(NatsBus::connect_ambient(options).await?);
-    let dispatcher = Dispatcher::start(bus, DispatcherOptions::default()).await?;
+    let dispatcher =
+        Dispatcher::start(bus::connect(address).await?, DispatcherOptions::default()).await?;
     let mut toolset = Toolset::new();
     for source in dispatcher.discover().await? {
         toolset.add(source)?;
@@ -247,13 +244,19 @@ struct Process {
 }
 
 impl Process {
+    /// Starts a process without input.
+    fn of(command: &mut Command) -> anyhow::Result<Self> {
+        let child = command.stdin(Stdio::null()).spawn()?;
+        Ok(Self { child, address: String::new(), _said: None })
+    }
+
     fn nats(program: &Path) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, unused_port()));
         let port = address.port().to_string();
         let mut command = Command::new(program);
-        command.args(["-a", "127.0.0.1", "-p", &port]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self { child: command.spawn()?, address: address.to_string(), _said: None };
+        command.args(["-a", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = Self::of(&mut command)?;
+        server.address = address.to_string();
         let started = Instant::now();
         while TcpStream::connect(address).is_err() {
             ensure!(started.elapsed() < START_MAX, "the NATS server does not listen");
@@ -269,15 +272,15 @@ impl Process {
         for plugin in plugins {
             command.arg("--plugin").arg(guest(plugin));
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
-        let mut said = BufReader::new(child.stderr.take().context("a pipe")?);
+        let mut worker = Self::of(command.stdout(Stdio::null()).stderr(Stdio::piped()))?;
+        let mut said = BufReader::new(worker.child.stderr.take().context("a pipe")?);
         let mut line = String::new();
         while !line.contains("is ready with") {
             line.clear();
             ensure!(said.read_line(&mut line)? > 0, "the worker has ended");
         }
-        Ok(Self { child, address: String::new(), _said: Some(said) })
+        worker._said = Some(said);
+        Ok(worker)
     }
 }
 

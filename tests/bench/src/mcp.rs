@@ -67,12 +67,16 @@ impl Served {
 
     /// Returns the command that runs this program as that server.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
-        let mut command =
-            Command::new(std::env::current_exe().context("a running program has a path")?);
+        let mut command = this_program()?;
         let name = self.to_possible_value().context("every server has a name")?;
         command.arg("--serve").arg(name.get_name());
         Ok(command)
     }
+}
+
+/// Returns the command that runs this program.
+pub(crate) fn this_program() -> anyhow::Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("a running program has a path")?))
 }
 
 pub(crate) async fn measure(effort: Effort) -> anyhow::Result<Vec<Measure>> {

@@ -1,12 +1,14 @@
 //! A message through the bus and back, which is the least that a remote call can take.
 
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use cofferdam_cluster::bus::{Bus, Subscription};
 use cofferdam_cluster::nats::{NatsBus, NatsOptions};
+
+use super::Process;
+use crate::mcp;
 
 /// Subject of the messages that are answered.
 const SUBJECT: &str = "cofferdam.bench.echo";
@@ -32,7 +34,7 @@ pub(crate) fn echo(address: &str) -> anyhow::Result<()> {
     })
 }
 
-async fn connect(address: &str) -> anyhow::Result<Arc<dyn Bus>> {
+pub(super) async fn connect(address: &str) -> anyhow::Result<Arc<dyn Bus>> {
     let options = NatsOptions { servers: format!("nats://{address}"), ..NatsOptions::default() };
     Ok(Arc::new(NatsBus::connect_ambient(options).await?))
 }
@@ -41,18 +43,16 @@ async fn connect(address: &str) -> anyhow::Result<Arc<dyn Bus>> {
 pub(super) struct Echo {
     bus: Arc<dyn Bus>,
     answers: Box<dyn Subscription>,
-    process: Child,
+    _process: Process,
 }
 
 impl Echo {
     pub(super) async fn start(address: &str) -> anyhow::Result<Self> {
-        let mut command =
-            Command::new(std::env::current_exe().context("a running program has a path")?);
-        command.args(["--echo", address]).stdin(Stdio::null());
-        let process = command.spawn()?;
+        let mut command = mcp::this_program()?;
+        let process = Process::of(command.args(["--echo", address]))?;
         let bus = connect(address).await?;
         let answers = bus.subscribe(INBOX, None).await?;
-        let mut echo = Self { bus, answers, process };
+        let mut echo = Self { bus, answers, _process: process };
         let started = Instant::now();
         while !echo.send().await? {
             anyhow::ensure!(started.elapsed() < START_MAX, "the other process does not answer");
@@ -67,11 +67,5 @@ impl Echo {
         self.bus.publish(SUBJECT, Some(INBOX), payload).await?;
         let answer = self.answers.next().await.context("the bus has ended")?;
         Ok(!answer.is_undeliverable)
-    }
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        let _ended = self.process.kill().and_then(|()| self.process.wait());
     }
 }
