@@ -272,6 +272,7 @@ impl Worker {
             tracing::warn!(calls = self.state.calls.active(), "calls are canceled");
             self.state.calls.cancel_all();
         }
+        // Canceled calls end in a moment, with a result.
         tokio::time::sleep(DRAIN_INTERVAL).await;
         // A gateway asks for a result that was lost on the way, or that went to another gateway.
         let wait_max = self.state.options.timing.lost_after();

@@ -290,13 +290,15 @@ impl CodeMode {
             None => {
                 let suspended = &self.state.past.suspended;
                 let asker = context.asker.as_deref();
-                let ledger = match asker.is_some_and(|asker| question::was_asked(code, asker)) {
+                let was_asked = asker.is_some_and(|asker| question::was_asked(code, asker));
+                let ledger = match was_asked {
+                    true => suspended.take_ended(&key).await,
                     false => suspended.take(&key),
-                    true => match suspended.take_ended(&key).await {
-                        None => return unusable(context, &UnusableLedger::Forgotten),
-                        ledger => ledger,
-                    },
                 };
+                if was_asked && ledger.is_none() {
+                    // The client has answered a question of a run that cannot continue.
+                    return unusable(context, &UnusableLedger::Forgotten);
+                }
                 ledger.map(|ledger| EarlierRun { ledger, decided: None })
             }
         };
