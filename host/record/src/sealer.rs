@@ -163,13 +163,15 @@ pub(crate) fn seal_orphans(
 
 /// Returns true if a segment was written after its checkpoint by a process that is gone.
 fn may_be_unsealed(directory: &LogDirectory, file: &SegmentFile) -> bool {
-    if file.is_compressed() || file.is_live() {
+    if file.is_compressed() {
         return false;
     }
     let checkpoint = directory.facts(&format!("{}{CHECKPOINT_SUFFIX}", file.stem()));
     let segment = directory.facts(&file.name());
     // The times have seconds, so a process that was killed at once is read once more.
-    segment.zip(checkpoint).is_some_and(|(segment, sealed)| segment.modified >= sealed.modified)
+    let is_newer =
+        segment.zip(checkpoint).is_some_and(|(lines, sealed)| lines.modified >= sealed.modified);
+    is_newer && !file.is_live()
 }
 
 fn seal_orphan(
@@ -187,7 +189,12 @@ fn seal_orphan(
             root = Some(tree.root());
         }
     }
-    if root != Some(old.root) || tree.size() == old.size {
+    if root != Some(old.root) {
+        return Ok(());
+    }
+    if tree.size() == old.size {
+        // Written in the same second. A later time keeps other processes from reading it again.
+        directory.touch(&format!("{}{CHECKPOINT_SUFFIX}", old.segment));
         return Ok(());
     }
     let (segment, size) = (old.segment, tree.size());

@@ -1,5 +1,8 @@
 //! Keys, checkpoints and marks of several segments in one directory.
 
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use super::testing::TestLog;
 use super::*;
 use crate::heads::parse_heads;
@@ -163,6 +166,33 @@ fn a_killed_process_is_sealed_by_another_one_once() {
     log.change(&name, |bytes| bytes[250] ^= 1);
     seal_orphans(&log.directory, &log.key).unwrap();
     assert!(!crate::verify(&log.path(), &[], None).unwrap().is_intact(), "nothing is signed over");
+}
+
+/// Many clients kill their servers, and each of these leaves a segment.
+#[test]
+fn a_killed_process_without_unsealed_lines_is_read_once() {
+    let log = TestLog::new();
+    let mut killed = log.start(0, 1);
+    let name = killed.name.clone();
+    let written = |file: &Path, time| {
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    let hour = Duration::from_secs(3600);
+    written(&log.file(&name), SystemTime::now() - hour);
+    written(&log.checkpoint_file(&name), SystemTime::now() - hour);
+    let segments = SegmentFile::list(&log.directory).unwrap();
+    let [segment] = segments.as_slice() else { panic!("{segments:?}") };
+    assert!(may_be_unsealed(&log.directory, segment), "both files have the same time");
+    seal_orphans(&log.directory, &log.key).unwrap();
+    assert!(!may_be_unsealed(&log.directory, segment));
+    assert_eq!(open(&log, &name).size, 2);
+
+    // Lines that follow are sealed all the same.
+    killed.call(0);
+    written(&log.file(&name), SystemTime::now() + hour);
+    seal_orphans(&log.directory, &log.key).unwrap();
+    assert_eq!(open(&log, &name).size, 3);
 }
 
 #[test]
