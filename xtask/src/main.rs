@@ -40,6 +40,8 @@ use crate::toolchains::Toolchain;
 
 /// Variable with the number of tests that a test program runs at the same time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// Folder of the call logs of commands that tests run, instead of the user's.
+const TEST_STATE: &str = "target/tests/state";
 /// Many tests wait for deadlines, processes and servers, which leaves cores idle.
 const TEST_THREADS_PER_CORE: usize = 2;
 
@@ -184,7 +186,13 @@ fn test() -> anyhow::Result<()> {
     natively?;
     sdks?;
     section("testing the workspace, its parts and end to end");
-    let mut tests = run::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
+    let state = root().join(TEST_STATE);
+    // Each command looks through the logs of all earlier ones when it ends.
+    if state.is_dir() {
+        std::fs::remove_dir_all(&state)?;
+    }
+    let mut tests = run::command("cargo", &["test", "--workspace", "--no-fail-fast"])
+        .env("XDG_STATE_HOME", &state.to_string_lossy());
     for (name, value) in servers.variables() {
         tests = tests.env(name, value);
     }
