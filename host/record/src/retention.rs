@@ -178,10 +178,13 @@ fn segments(directory: &LogDirectory, now: i64) -> Result<(Vec<Candidate>, u64),
     for name in directory.names(".")? {
         let is_segment =
             [OPEN_SUFFIX, CLOSED_SUFFIX, ZONE_SUFFIX].iter().any(|s| name.ends_with(s));
+        if is_segment || name == BLOBS {
+            continue;
+        }
         let Some(facts) = directory.facts(&name) else { continue };
         if is_leftover(&name, facts.modified, now) {
             directory.remove(&name)?;
-        } else if !is_segment && name != BLOBS {
+        } else {
             others += facts.bytes;
         }
     }
