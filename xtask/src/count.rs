@@ -37,7 +37,7 @@ pub(crate) struct Options {
     program: Option<PathBuf>,
 }
 
-/// Counts, and compares with the stored counts or replaces them.
+/// Builds the program, counts, and compares with the stored counts or replaces them.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if let Some(program) = &options.program {
         section("counting the instructions of a call");
@@ -46,7 +46,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let program = build()?;
+    // An optimized build would take as long as everything else, and changes are visible in either.
+    guests::build()?;
+    crate::build()?;
+    compare(options.update)
+}
+
+/// Counts in the program that was built like the tests, and compares with the stored counts or
+/// replaces them.
+fn compare(updates: bool) -> anyhow::Result<()> {
+    let program = root().join("target/debug/cofferdam-bench");
     section("counting the instructions of a call");
     let path = root().join(COUNTS);
     let mut counts = fs::read_to_string(&path).with_context(|| format!("cannot read {COUNTS}"))?;
@@ -54,14 +63,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for ((name, growth_max), now) in FIGURES.into_iter().zip(figures(&program)?) {
         let before = count_of(&counts, name)?;
         say(name, now, Some(before));
-        if options.update {
+        if updates {
             counts =
                 counts.replace(&format!("\n{name} = {before}\n"), &format!("\n{name} = {now}\n"));
         } else if now * 100 > before * (100 + growth_max) {
             grown.push(format!("`{name}` by over {growth_max} %"));
         }
     }
-    if options.update {
+    if updates {
         fs::write(&path, counts)?;
     }
     ensure!(
@@ -80,22 +89,14 @@ fn figures(program: &Path) -> anyhow::Result<[u64; FIGURES.len()]> {
     Ok([floor, ours.saturating_sub(floor)])
 }
 
-/// Builds the program like the tests. An optimized build would take as long as everything else, and
-/// changes are visible in either.
-fn build() -> anyhow::Result<PathBuf> {
-    guests::build()?;
-    crate::build()?;
-    Ok(root().join("target/debug/cofferdam-bench"))
-}
-
-/// Counts in a run of all tests. Machines other than CI skip the count with a note if valgrind is
-/// missing.
+/// Counts in a run of all tests, which has built the program. Machines other than CI skip the count
+/// with a note if valgrind is missing.
 pub(crate) fn for_tests() -> anyhow::Result<()> {
     if !toolchains::has_valgrind() && !is_ci() {
         section("the instructions of a call are not counted: valgrind is not installed");
         return Ok(());
     }
-    run(&Options::default())
+    compare(false)
 }
 
 #[expect(clippy::print_stderr, reason = "progress of a command line tool")]
