@@ -33,6 +33,7 @@ mod tools;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 use crate::run::{cargo, cargo_in, is_ci, root, section};
@@ -40,10 +41,10 @@ use crate::toolchains::Toolchain;
 
 /// Variable with the number of tests that a test program runs at the same time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// Folder of the call logs of commands that tests run, instead of the user's.
-const TEST_STATE: &str = "target/tests/state";
 /// Many tests wait for deadlines, processes and servers, which leaves cores idle.
 const TEST_THREADS_PER_CORE: usize = 2;
+/// Folder of the call logs of commands that tests run, instead of the user's.
+const TEST_STATE: &str = "target/tests/state";
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Cofferdam's own commands")]
@@ -189,7 +190,7 @@ fn test() -> anyhow::Result<()> {
     let state = root().join(TEST_STATE);
     // Each command looks through the logs of all earlier ones when it ends.
     if state.is_dir() {
-        std::fs::remove_dir_all(&state)?;
+        std::fs::remove_dir_all(&state).with_context(|| format!("cannot remove {TEST_STATE}"))?;
     }
     let mut tests = run::command("cargo", &["test", "--workspace", "--no-fail-fast"])
         .env("XDG_STATE_HOME", &state.to_string_lossy());

@@ -169,13 +169,17 @@ impl SigningKey {
     }
 }
 
+/// Returns the name of the file with the newest checkpoint of a segment.
+pub(crate) fn checkpoint_name(segment: &str) -> String {
+    format!("{segment}{CHECKPOINT_SUFFIX}")
+}
+
 /// Reads the note beside a segment, if there is one.
 pub(crate) fn read_checkpoint(
     directory: &LogDirectory,
     segment: &str,
 ) -> Result<Option<String>, EvidenceError> {
-    let name = format!("{segment}{CHECKPOINT_SUFFIX}");
-    match directory.read(&name, NOTE_BYTES_MAX as u64) {
+    match directory.read(&checkpoint_name(segment), NOTE_BYTES_MAX as u64) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::RecordError;
 use crate::checkpoint::{
-    CHECKPOINT_SUFFIX, CheckpointPurpose, EvidenceError, LogCheckpoint, append_tombstone,
+    CheckpointPurpose, EvidenceError, LogCheckpoint, append_tombstone, checkpoint_name,
     read_checkpoint,
 };
 use crate::directory::{LogDirectory, random};
@@ -108,7 +108,7 @@ impl Sealer {
 
 /// Removes the checkpoint and the marks of a segment.
 fn remove_checkpoint(directory: &LogDirectory, segment: &str) -> Result<(), RecordError> {
-    directory.remove(&format!("{segment}{CHECKPOINT_SUFFIX}"))?;
+    directory.remove(&checkpoint_name(segment))?;
     let marks = HeadMark::list(directory)?.into_iter();
     marks.filter(|mark| mark.segment == segment).try_for_each(|mark| mark.remove(directory))
 }
@@ -166,7 +166,7 @@ fn may_be_unsealed(directory: &LogDirectory, file: &SegmentFile) -> bool {
     if file.is_compressed() {
         return false;
     }
-    let checkpoint = directory.facts(&format!("{}{CHECKPOINT_SUFFIX}", file.stem()));
+    let checkpoint = directory.facts(&checkpoint_name(file.stem()));
     let segment = directory.facts(&file.name());
     // The times have seconds, so a process that was killed at once is read once more.
     let is_newer =
@@ -194,7 +194,7 @@ fn seal_orphan(
     }
     if tree.size() == old.size {
         // Written in the same second. A later time keeps other processes from reading it again.
-        directory.touch(&format!("{}{CHECKPOINT_SUFFIX}", old.segment));
+        directory.touch(&checkpoint_name(&old.segment));
         return Ok(());
     }
     let (segment, size) = (old.segment, tree.size());
@@ -211,7 +211,7 @@ fn publish(
     key: &SigningKey,
 ) -> Result<(String, HeadMark), EvidenceError> {
     let note = state.sign(CheckpointPurpose::State, key)?;
-    replace(directory, &format!("{}{CHECKPOINT_SUFFIX}", state.segment), &note)?;
+    replace(directory, &checkpoint_name(&state.segment), &note)?;
     let mark = HeadMark { segment: state.segment.clone(), size: state.size };
     mark.create(directory)?;
     Ok((note, mark))

@@ -174,13 +174,13 @@ fn a_killed_process_without_unsealed_lines_is_read_once() {
     let log = TestLog::new();
     let mut killed = log.start(0, 1);
     let name = killed.name.clone();
-    let written = |file: &Path, time| {
+    let set_modified = |file: &Path, time| {
         let file = std::fs::File::options().write(true).open(file).unwrap();
         file.set_modified(time).unwrap();
     };
     let hour = Duration::from_secs(3600);
-    written(&log.file(&name), SystemTime::now() - hour);
-    written(&log.checkpoint_file(&name), SystemTime::now() - hour);
+    set_modified(&log.file(&name), SystemTime::now() - hour);
+    set_modified(&log.checkpoint_file(&name), SystemTime::now() - hour);
     let segments = SegmentFile::list(&log.directory).unwrap();
     let [segment] = segments.as_slice() else { panic!("{segments:?}") };
     assert!(may_be_unsealed(&log.directory, segment), "both files have the same time");
@@ -190,7 +190,7 @@ fn a_killed_process_without_unsealed_lines_is_read_once() {
 
     // Lines that follow are sealed all the same.
     killed.call(0);
-    written(&log.file(&name), SystemTime::now() + hour);
+    set_modified(&log.file(&name), SystemTime::now() + hour);
     seal_orphans(&log.directory, &log.key).unwrap();
     assert_eq!(open(&log, &name).size, 3);
 }
