@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 use super::limits::{MESSAGE_BYTES_MAX, OWN_MESSAGE_BYTES_MAX, cut};
 use super::question::{Questions, elicit};
 use super::raw::TOO_LARGE;
-use super::running::ActiveRequests;
+use super::running::{ActiveRequests, AskingCall};
 use crate::level;
 
 /// Prefix of the names of questions without a name of their own, followed by a number.
@@ -86,15 +86,18 @@ impl ClientHandler for Handler {
         let call = found(|| self.running.asking(context.extensions.get()))
             .await
             .filter(|_| self.may_elicit);
-        let (Some((call, asked)), Some(parameters)) = (call, reread::<Map<String, Value>>(request))
-        else {
+        let (Some(asking), Some(parameters)) = (call, reread::<Map<String, Value>>(request)) else {
             return declined();
         };
-        let asking = elicit(&self.questions, vec![(format!("{ASKED}-{asked}"), parameters)], &call);
+        let AskingCall { call, number, ended } = asking;
+        let question = (format!("{ASKED}-{number}"), parameters);
+        let asking = elicit(&self.questions, vec![question], &call);
         let answer = tokio::select! {
             answers = asking => answers.into_iter().next_back(),
             // The server has withdrawn the question, or the connection is lost.
             () = context.ct.cancelled() => None,
+            // A server may forget to withdraw the questions of a call that was canceled.
+            () = ended.cancelled() => None,
         };
         answer.and_then(reread).map_or_else(declined, Ok)
     }

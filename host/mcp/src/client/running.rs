@@ -39,10 +39,21 @@ struct RequestState {
 struct PendingRequest {
     token: ProgressToken,
     call: CallContext,
+    /// Canceled when the request has ended.
+    ended: CancellationToken,
     /// Number of questions so far.
     asked: u32,
     requests: Requests,
     lines: LogLines,
+}
+
+/// Call during which a server asks a question.
+pub(super) struct AskingCall {
+    pub(super) call: CallContext,
+    /// Number of earlier questions of the call.
+    pub(super) number: u32,
+    /// Canceled when the call has ended, whose questions nothing answers from then on.
+    pub(super) ended: CancellationToken,
 }
 
 /// Requests of a server that are counted together, with a token bucket that refills slowly.
@@ -124,6 +135,7 @@ impl ActiveRequests {
         let waiting = PendingRequest {
             token,
             call,
+            ended: CancellationToken::new(),
             asked: 0,
             requests: Requests::default(),
             lines: LogLines::default(),
@@ -138,6 +150,7 @@ impl ActiveRequests {
     pub(super) fn remove(&self, id: &RequestId) {
         let removed = self.state().calls.remove(id);
         if let Some(waiting) = removed {
+            waiting.ended.cancel();
             note_omitted(&waiting.call, waiting.lines.left_out);
         }
     }
@@ -217,13 +230,10 @@ impl ActiveRequests {
             .map(|waiting| waiting.call.clone())
     }
 
-    /// Returns the call that a question belongs to, and the number of its earlier questions. A
-    /// transport that separates streams knows the call; otherwise there must be a single call, or
-    /// several of one session. A question never goes to another caller.
-    pub(super) fn asking(
-        &self,
-        origin: Option<&InboundStreamOrigin>,
-    ) -> Option<(CallContext, u32)> {
+    /// Returns the call that a question belongs to. A transport that separates streams knows the
+    /// call; otherwise there must be a single call, or several of one session. A question never
+    /// goes to another caller.
+    pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<AskingCall> {
         let mut state = self.state();
         let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             state.calls.get_mut(id)?
@@ -238,9 +248,13 @@ impl ActiveRequests {
             }
             first
         };
-        let asked = waiting.asked;
-        waiting.asked = asked.saturating_add(1);
-        (asked < QUESTIONS_PER_CALL_MAX).then(|| (waiting.call.clone(), asked))
+        let number = waiting.asked;
+        waiting.asked = number.saturating_add(1);
+        (number < QUESTIONS_PER_CALL_MAX).then(|| AskingCall {
+            call: waiting.call.clone(),
+            number,
+            ended: waiting.ended.clone(),
+        })
     }
 
     /// Returns the call that a log line belongs to: the call of the stream, or the only call.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use cofferdam_tool::pattern::ToolPattern;
@@ -71,7 +72,7 @@ pub enum InvalidAccess {
 /// Authenticates requests and admits them.
 pub(super) struct Guard {
     access: Access,
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Tokens>>,
     metadata_url: Option<String>,
     rate: Counter,
     failures: Counter,

@@ -9,7 +9,7 @@ use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use url::Url;
 
 use super::PATH;
@@ -95,7 +95,7 @@ pub(super) struct Tokens {
     client: reqwest::Client,
     keys: RwLock<Option<Keys>>,
     /// Time of the last attempt to fetch them. Locked during an attempt.
-    tried: Mutex<Option<Instant>>,
+    tried: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Clone)]
@@ -120,7 +120,7 @@ struct Claims {
 }
 
 impl Tokens {
-    pub(super) fn new(oauth: OAuth) -> Result<Self, String> {
+    pub(super) fn new(oauth: OAuth) -> Result<Arc<Self>, String> {
         for url in [Some(&oauth.issuer), oauth.keys.as_ref()].into_iter().flatten() {
             let is_local = url
                 .host_str()
@@ -132,10 +132,10 @@ impl Tokens {
             }
         }
         let client = web::client().map_err(|error| error.to_string())?;
-        Ok(Self { oauth, client, keys: RwLock::default(), tried: Mutex::default() })
+        Ok(Arc::new(Self { oauth, client, keys: RwLock::default(), tried: Arc::default() }))
     }
 
-    pub(super) async fn check(&self, token: &str) -> TokenVerdict {
+    pub(super) async fn check(self: &Arc<Self>, token: &str) -> TokenVerdict {
         let Ok(head) = decode_header(token) else { return TokenVerdict::Invalid };
         if !ALGORITHMS.contains(&head.alg) {
             return TokenVerdict::Invalid;
@@ -172,29 +172,37 @@ impl Tokens {
 
     /// Returns the issuer's keys. Fetches them again when they are old, or when `kid` is not among
     /// them. Only requests that have no key to continue with wait for that.
-    async fn keys(&self, kid: Option<&str>) -> Option<Arc<JwkSet>> {
+    async fn keys(self: &Arc<Self>, kid: Option<&str>) -> Option<Arc<JwkSet>> {
         let known = self.known();
         let has_key = known.as_ref().is_some_and(|keys| keys.has(kid));
         if has_key && known.as_ref().is_some_and(|keys| keys.since.elapsed() < KEYS_AGE_MAX) {
             return known.map(|keys| keys.set);
         }
-        let mut tried = match self.tried.try_lock() {
+        let tried = match Arc::clone(&self.tried).try_lock_owned() {
             Ok(tried) => tried,
             // Outdated keys are better than locking every client out.
             Err(_) if has_key => return known.map(|keys| keys.set),
-            Err(_) => self.tried.lock().await,
+            Err(_) => Arc::clone(&self.tried).lock_owned().await,
         };
         let pause = if known.is_some() { KEYS_AGE_MIN } else { FIRST_KEYS_PAUSE };
         if tried.is_none_or(|tried| tried.elapsed() >= pause) {
-            let fetched = self.fetch().await;
-            let now = Instant::now();
-            *tried = Some(now);
-            if let Some(set) = fetched {
-                let keys = Keys { set: Arc::new(set), since: now };
-                *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
-            }
+            // A client that hangs up does not end the attempt, which would not count otherwise.
+            let attempt = tokio::spawn(Arc::clone(self).refresh(tried));
+            // An error means that the task has panicked, which was reported.
+            let _ = attempt.await;
         }
         self.known().map(|keys| keys.set)
+    }
+
+    /// Fetches the keys, and notes the attempt.
+    async fn refresh(self: Arc<Self>, mut tried: OwnedMutexGuard<Option<Instant>>) {
+        let fetched = self.fetch().await;
+        let now = Instant::now();
+        *tried = Some(now);
+        if let Some(set) = fetched {
+            let keys = Keys { set: Arc::new(set), since: now };
+            *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+        }
     }
 
     fn known(&self) -> Option<Keys> {

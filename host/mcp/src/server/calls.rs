@@ -28,13 +28,12 @@ use super::operator_prompts::{CallPrompts, PromptSubject};
 use super::principal::Principal;
 use super::report::{Forwarder, Reports, ToolReport};
 use super::rounds::{RoundState, StateBinding};
+use super::tasks::TaskPermit;
 
 /// Time after which an ordinary call that may take minutes becomes a task.
 const TASK_GRACE: Duration = Duration::from_millis(500);
 /// Time to store a task for other servers.
 const HANDOVER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Lifetime of a task from its creation.
-const TASK_TTL: Duration = Duration::from_secs(60 * 60);
 /// Suggested time between two polls.
 const TASK_POLL: Duration = Duration::from_secs(1);
 /// Name to which the state of a dry run is bound instead of the method.
@@ -80,7 +79,7 @@ pub(super) enum RequestOutcome {
 enum WatchOutcome {
     Ended(Box<Result<Completion, RefusedCall>>),
     Suspended(Suspension),
-    BecomesTask(Option<ToolReport>),
+    BecomesTask(TaskPermit, Option<ToolReport>),
 }
 
 /// Call that runs while it is polled and stops when it is dropped.
@@ -96,6 +95,8 @@ pub(super) struct RunningCall {
 /// Call that has become a task, and what its result needs.
 pub(super) struct PromotedCall {
     pub(super) running: RunningCall,
+    /// `None` for a task that another server has started.
+    pub(super) permit: Option<TaskPermit>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) wire: String,
     pub(super) principal: Principal,
@@ -137,7 +138,7 @@ impl ServerShared {
         {
             return Ok(ended);
         }
-        let may_become_task = request.takes_tasks && self.tasks.has_room();
+        let may_become_task = request.takes_tasks && self.tasks.has_permits();
         let mut running = self.start(&request, arguments, elicitation, may_become_task);
         // Most calls end at the first poll, so nothing to wait for is set up before it.
         let ended = match futures_util::poll!(&mut running.call) {
@@ -148,9 +149,10 @@ impl ServerShared {
                     WatchOutcome::Suspended(suspension) => {
                         return self.suspended(suspension, &request, &running.elicitation);
                     }
-                    WatchOutcome::BecomesTask(first) => {
+                    WatchOutcome::BecomesTask(permit, first) => {
                         let promoted = PromotedCall {
                             running,
+                            permit: Some(permit),
                             wire: request.entry.wire.clone(),
                             principal: request.caller.principal.clone(),
                             catalog: request.catalog,
@@ -173,16 +175,25 @@ impl ServerShared {
         &self,
         request: &mut ToolRequest<'_>,
         running: &mut RunningCall,
-        may_become_task: bool,
+        mut may_become_task: bool,
     ) -> Result<WatchOutcome, ErrorData> {
+        let principal = request.caller.principal.clone();
+        // Without room for another task, the call stays an ordinary one.
+        let reserve = |may_become_task: &mut bool| {
+            let permit = may_become_task.then(|| self.tasks.reserve(&principal)).flatten();
+            *may_become_task = permit.is_some();
+            permit
+        };
         let grace = tokio::time::sleep(TASK_GRACE);
         tokio::pin!(grace);
         loop {
             tokio::select! {
                 biased;
                 report = running.reports.next() => {
-                    if may_become_task && matches!(report, ToolReport::Progress(_)) {
-                        return Ok(WatchOutcome::BecomesTask(Some(report)));
+                    if matches!(report, ToolReport::Progress(_))
+                        && let Some(permit) = reserve(&mut may_become_task)
+                    {
+                        return Ok(WatchOutcome::BecomesTask(permit, Some(report)));
                     }
                     request.reports.send(report).await;
                 }
@@ -191,15 +202,22 @@ impl ServerShared {
                     // Reports of the same moment come first. A task asks the question itself.
                     while let Some(report) = running.reports.take() {
                         let asks = matches!(suspension, Suspension::Asks { .. });
-                        if asks && may_become_task && matches!(report, ToolReport::Progress(_)) {
-                            return Ok(WatchOutcome::BecomesTask(Some(report)));
+                        if asks
+                            && matches!(report, ToolReport::Progress(_))
+                            && let Some(permit) = reserve(&mut may_become_task)
+                        {
+                            return Ok(WatchOutcome::BecomesTask(permit, Some(report)));
                         }
                         request.reports.send(report).await;
                     }
                     return Ok(WatchOutcome::Suspended(suspension));
                 }
                 () = request.caller.cancellation().cancelled(), if !running.stop.is_cancelled() => running.stop.cancel(),
-                () = &mut grace, if may_become_task => return Ok(WatchOutcome::BecomesTask(None)),
+                () = &mut grace, if may_become_task => {
+                    if let Some(permit) = reserve(&mut may_become_task) {
+                        return Ok(WatchOutcome::BecomesTask(permit, None));
+                    }
+                }
             }
         }
     }
@@ -412,22 +430,22 @@ impl ServerShared {
         id: Option<String>,
         first: Option<ToolReport>,
     ) -> Task {
-        let PromotedCall { running, catalog, wire, principal } = call;
+        let PromotedCall { running, permit, catalog, wire, principal } = call;
         let mut options = TaskOptions::default();
-        options.ttl_ms = u64::try_from(TASK_TTL.as_millis()).ok();
         options.poll_interval_ms = u64::try_from(TASK_POLL.as_millis()).ok();
         options.status_message = first.as_ref().and_then(message);
         let (shared, owner) = (Arc::clone(self), principal.clone());
         let (known_id, handover) = (id.clone(), running.handover.clone());
         // A server that stops waits for its tasks as it does for its calls.
         let in_flight = self.in_flight.token();
-        self.tasks.spawn(&owner, id, options, move |task| {
+        self.tasks.spawn(&owner, id, options, permit, move |task| {
             running.elicitation.attach_task(task.clone());
             Box::pin(async move {
                 let _in_flight = in_flight;
                 let ended = as_task(running, &task).await?;
                 if handover.is_some_and(|handover| handover.has_moved()) {
-                    shared.tasks.forget(known_id.as_deref().unwrap_or(task.task_id()));
+                    let id = known_id.as_deref().unwrap_or(task.task_id());
+                    shared.tasks.forget(id, task.task_id());
                     return Err(TaskExit::Cancelled);
                 }
                 shared.task_result(&catalog, &wire, &principal, ended)

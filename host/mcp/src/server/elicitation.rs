@@ -26,6 +26,7 @@ use rmcp::task_manager::TaskContext;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use super::operator_prompts::{BY_CLIENT, CallPrompts};
@@ -53,7 +54,7 @@ pub(super) struct Elicitation {
     asked: AtomicUsize,
     ended: Mutex<Option<Suspension>>,
     has_ended: Notify,
-    became_task: Notify,
+    became_task: CancellationToken,
     /// Prompts for the operator, if the server has them.
     prompts: Option<CallPrompts>,
     /// True if the operator answered the question whether the call may run.
@@ -127,7 +128,7 @@ impl Elicitation {
 
     fn new(way: QuestionDelivery, caller: Arc<Caller>, prompts: Option<CallPrompts>) -> Self {
         let (task, asked, ended) = (OnceLock::new(), AtomicUsize::new(0), Mutex::new(None));
-        let (has_ended, became_task) = (Notify::new(), Notify::new());
+        let (has_ended, became_task) = (Notify::new(), CancellationToken::new());
         let is_approval_of_operator = AtomicBool::new(false);
         Self {
             caller,
@@ -222,8 +223,8 @@ impl Elicitation {
     /// Delivers all further questions through the task.
     pub(super) fn attach_task(&self, task: TaskContext) {
         let _ = self.task.set(task);
-        // A question may have been asked since the call was last polled; it moves to the task.
-        self.became_task.notify_one();
+        // Questions may have been asked since the call was last polled; they move to the task.
+        self.became_task.cancel();
     }
 
     /// Waits until the call cannot continue.
@@ -251,9 +252,7 @@ impl Elicitation {
         if self.task.get().is_none() {
             self.announce(asks);
         }
-        while self.task.get().is_none() {
-            self.became_task.notified().await;
-        }
+        self.became_task.cancelled().await;
     }
 
     fn announce(&self, suspension: Suspension) {

@@ -621,8 +621,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let caller = self.shared.task_caller(context, &request.task_id).await?;
-        let task = self.shared.tasks.get(&caller.principal, &request.task_id)?;
+        let (caller, task) = self.shared.polled_task(context, &request.task_id).await?;
         let mut result = GetTaskResult::new(task);
         result.meta = self.response_meta(None, caller.is_modern);
         Ok(result)

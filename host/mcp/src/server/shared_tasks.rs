@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use cofferdam_tool::handover::Handover;
 use cofferdam_tool::{CallContext, Completion, ToolName};
 use futures_util::future::BoxFuture;
-use rmcp::model::TaskPayload;
+use rmcp::model::{DetailedTask, TaskPayload};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use tokio::sync::{Mutex, MutexGuard};
@@ -81,6 +81,23 @@ impl ServerShared {
         Ok(caller)
     }
 
+    /// Returns a task, which is taken over if another server has it, and the caller of the request
+    /// for it.
+    pub(super) async fn polled_task(
+        self: &Arc<Self>,
+        context: RequestContext<RoleServer>,
+        id: &str,
+    ) -> Result<(Arc<Caller>, DetailedTask), ErrorData> {
+        let caller = self.task_caller(context, id).await?;
+        let mut task = self.tasks.get(&caller.principal, id);
+        if task.is_err() {
+            // Another server may have taken it over since then.
+            self.ensure_task(&caller, id).await?;
+            task = self.tasks.get(&caller.principal, id);
+        }
+        Ok((caller, task?))
+    }
+
     /// Takes a task over if another server has it.
     async fn ensure_task(
         self: &Arc<Self>,
@@ -97,7 +114,7 @@ impl ServerShared {
         if self.tasks.has(principal, id) {
             return Ok(());
         }
-        if !self.tasks.tracks_more() {
+        if !self.tasks.tracks_more(principal) {
             let message = "this server has too many tasks; ask again when some have ended";
             return Err(ErrorData::internal_error(message, None));
         }
@@ -154,7 +171,7 @@ impl ServerShared {
         let running =
             RunningCall { elicitation, reports, call, stop, handover: Some(Arc::clone(&handover)) };
         let principal = caller.principal.clone();
-        let promoted = PromotedCall { running, catalog, wire, principal };
+        let promoted = PromotedCall { running, permit: None, catalog, wire, principal };
         self.spawn_task(promoted, Some(id.to_owned()), None);
         Ok(handover)
     }
