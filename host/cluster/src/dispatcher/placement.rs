@@ -169,16 +169,17 @@ impl PendingCall {
         let Some(Handovers { session, tool, .. }) = &self.handovers else { return };
         let dispatcher = Arc::clone(self.dispatcher());
         let name = (session.as_str(), handover.id.as_str());
-        match SharedCall::create_waiting(dispatcher, name, tool, call).await {
-            Ok(Some(shared)) => self.wait_as(shared, call),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a task was not stored for other gateways"),
+        if let Some(shared) = SharedCall::create_waiting(dispatcher, name, tool, call).await {
+            self.wait_as(shared, call);
         }
         let _ = handover.done.send(self.shared.is_some());
     }
 
     fn wait_as(&mut self, shared: SharedCall, call: &RemoteCall<'_>) {
-        let wait_max = self.dispatcher().options.timing.unattended_max;
+        let timing = self.dispatcher().options.timing;
+        // Without an entry, no other gateway goes on with the call.
+        let is_shared = shared.has_entry();
+        let wait_max = if is_shared { timing.unattended_max } else { timing.placement_wait_max };
         (self.shared, self.waits_until) = (Some(shared), Some(Instant::now() + wait_max));
         call.client.report_status("all workers are busy; waiting for one");
     }

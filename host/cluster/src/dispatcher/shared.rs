@@ -86,18 +86,41 @@ impl SharedCall {
     }
 
     /// Creates the entry of a call that no worker has started. Returns `None` if the entry exists,
-    /// or the store does not take such a large one. The deadline of the call is not a part of it.
+    /// or the store does not take such a large one. Without an answer of the store, the entry may
+    /// exist, and another gateway may have the call: [`started`](Self::started) finds out. The
+    /// deadline of the call is not a part of it.
     pub(super) async fn create_waiting(
         dispatcher: Arc<Dispatcher>,
         (session, id): (&str, &str),
         tool: &ToolName,
         call: &RemoteCall<'_>,
-    ) -> Result<Option<Self>, StoreUnavailable> {
+    ) -> Option<Self> {
         let mut shared = Self::new(dispatcher, task_entry(session, id), tool.clone());
         let state = SharedState::Waiting { call: Box::new(call.request.clone()) };
-        let is_new =
-            shared.fits(&state, call.arguments) && shared.write(state, call.arguments).await?;
-        Ok(is_new.then_some(shared))
+        if !shared.fits(&state, call.arguments) {
+            return None;
+        }
+        let give_up = Instant::now() + shared.dispatcher.options.timing.store_wait_max;
+        let mut may_exist = false;
+        loop {
+            match shared.write(state.clone(), call.arguments).await {
+                // An entry that this gateway may have written was changed by another one.
+                Ok(is_new) => return (is_new || may_exist).then_some(shared),
+                Err(error) if Instant::now() >= give_up => {
+                    tracing::warn!(%error, "the store did not confirm that it has a task");
+                    return Some(shared);
+                }
+                Err(_) => {
+                    may_exist = true;
+                    sleep(shared.dispatcher.options.timing.claim_poll).await;
+                }
+            }
+        }
+    }
+
+    /// Returns whether the store has confirmed that it has the entry.
+    pub(super) fn has_entry(&self) -> bool {
+        self.revision.is_some()
     }
 
     /// Finds a call and takes it over. Returns `None` if no such call is known.

@@ -18,12 +18,12 @@ use super::scenario::Faults;
 use super::task::SESSION;
 
 /// Id of the only task.
-const TASK: &str = "task";
+pub(crate) const TASK: &str = "task";
 
 /// Network without faults but those of the test.
 pub(crate) struct Cluster {
     pub(crate) network: Arc<Network>,
-    results: Arc<SimulatedResults>,
+    pub(crate) results: Arc<SimulatedResults>,
     pub(crate) runs: Runs,
 }
 
@@ -149,15 +149,25 @@ impl Cluster {
         called: (&'static str, u64),
         context: CallContext,
     ) -> (JoinHandle<Outcome>, Arc<Handover>) {
+        let (call, handover) = self.callable_task(gateway, called, context).await;
+        assert!(handover.request(TASK.to_owned()).await);
+        (call, handover)
+    }
+
+    /// Starts a call that can be handed over.
+    pub(crate) async fn callable_task(
+        &self,
+        gateway: &(Arc<Dispatcher>, Arc<SimulatedBus>),
+        called: (&'static str, u64),
+        context: CallContext,
+    ) -> (JoinHandle<Outcome>, Arc<Handover>) {
         let handover = Handover::new();
         let context = CallContext {
             session: Some(SESSION.to_owned()),
             handover: Some(Arc::clone(&handover)),
             ..context
         };
-        let call = self.call(gateway, called, context).await;
-        assert!(handover.request(TASK.to_owned()).await);
-        (call, handover)
+        (self.call(gateway, called, context).await, handover)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Simulated store of results, which is late and fails like the bus.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,12 +18,20 @@ pub(crate) struct SimulatedResults {
     stored: MemoryResults,
     random: Mutex<Random>,
     faults: Faults,
+    /// Number of the next writes whose answers are lost.
+    lost_answers: AtomicU32,
 }
 
 impl SimulatedResults {
     pub(crate) fn new(seed: u64, faults: Faults) -> Self {
         let random = Mutex::new(Random(seed ^ 0x00D5));
-        Self { stored: MemoryResults::default(), random, faults }
+        let (stored, lost_answers) = (MemoryResults::default(), AtomicU32::new(0));
+        Self { stored, random, faults, lost_answers }
+    }
+
+    /// Loses the answers to the next writes, which are stored.
+    pub(crate) fn lose_answers(&self, count: u32) {
+        self.lost_answers.store(count, Ordering::Relaxed);
     }
 
     /// Waits for one way of a request.
@@ -59,6 +68,10 @@ impl KeyedResults for SimulatedResults {
         self.travel().await?;
         let written = self.stored.write(name, expected, value).await;
         self.travel().await?;
+        let count = |left: u32| left.checked_sub(1);
+        if self.lost_answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_ok() {
+            return Err(StoreUnavailable("lost".to_owned()));
+        }
         written
     }
 

@@ -7,7 +7,7 @@ use cofferdam_tool::CallContext;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::{Cluster, resume, simulate, type_name};
+use super::cluster::{Cluster, TASK, resume, simulate, type_name};
 
 /// Starts a worker with one permit and a call that has it for ten minutes. Canceling the token ends
 /// the call.
@@ -54,6 +54,30 @@ fn one_gateway_starts_a_task_that_several_have_had() {
         assert_eq!(type_name(&third.await.unwrap()), "ok");
         assert_eq!(cluster.runs.started(), [100, 100]);
     });
+}
+
+#[test]
+fn a_task_whose_entry_is_not_confirmed_is_started_once() {
+    // The store answers again at once, or after another gateway has taken the task over.
+    for lost in [1, u32::MAX] {
+        simulate(async |cluster: Cluster| {
+            let (_worker, ending) = busy_worker(&cluster).await;
+            let (one, other) = (cluster.gateway(2).await, cluster.gateway(3).await);
+            cluster.results.lose_answers(lost);
+            let (task, handover) =
+                cluster.callable_task(&one, ("write", 10), CallContext::new("task")).await;
+            let sharing = tokio::spawn(async move { handover.request(TASK.to_owned()).await });
+            sleep(Duration::from_secs(1)).await;
+            cluster.results.lose_answers(0);
+            let resumed = resume(&other, CallContext::new("task"));
+            sleep(Duration::from_secs(1)).await;
+            ending.cancel();
+            let (first, second) = (task.await.unwrap(), resumed.await.unwrap());
+            assert_eq!([type_name(&first), type_name(&second)], ["CallMoved", "ok"], "{lost}");
+            assert_eq!(cluster.runs.started(), [100, 100], "{lost}");
+            assert!(sharing.await.unwrap());
+        });
+    }
 }
 
 #[test]
