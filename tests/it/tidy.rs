@@ -195,7 +195,7 @@ fn dependencies_point_one_way() {
         ("host/network", &["tool"]),
         ("host/engine", &["tool", "files", "network"]),
         ("host/mcp", &["tool", "sse"]),
-        ("host/cluster", &["tool"]),
+        ("host/cluster", &["tool", "record"]),
         ("host/agent", &["tool", "files"]),
         ("host/models", &["tool", "agent", "sse"]),
         ("host/workflow", &["tool", "files", "agent", "labels"]),

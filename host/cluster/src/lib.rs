@@ -51,6 +51,7 @@ mod message;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod question;
+mod records;
 mod result;
 mod subject;
 mod timing;
@@ -59,6 +60,7 @@ mod worker;
 pub use bus::Bus;
 pub use dispatcher::{Dispatcher, DispatcherOptions, RemoteSource, ResumedCall, SourceVersion};
 pub use error::{ClusterError, DispatchError};
+pub use records::{CollectedLog, LogCollector, LogServer};
 pub use subject::{InvalidToken, NodeName, Tenant};
 pub use timing::CallTiming;
 pub use worker::{Worker, WorkerMonitor, WorkerOptions, WorkerStatus};

@@ -155,6 +155,39 @@ impl Subjects {
         parts.next().is_none().then_some((call, message))
     }
 
+    /// Returns the subject on which all workers are asked for their call logs.
+    pub(crate) fn logs(&self) -> String {
+        format!("{}.records", self.prefix)
+    }
+
+    /// Returns the subject on which the workers with a call log are asked for parts of it.
+    pub(crate) fn log(&self, digest: &str) -> String {
+        format!("{}.records.log.{digest}", self.prefix)
+    }
+
+    /// Returns the subject for answers to one request of a collector.
+    pub(crate) fn collector_inbox(&self, collector: &NodeName, request: u64) -> String {
+        format!("{}.records.in.{collector}.{request}", self.prefix)
+    }
+
+    /// Returns the subject of all answers to a collector.
+    pub(crate) fn collector_inboxes(&self, collector: &NodeName) -> String {
+        format!("{}.records.in.{collector}.>", self.prefix)
+    }
+
+    /// Returns the request that a subject for answers belongs to.
+    pub(crate) fn parse_collector_inbox(&self, subject: &str) -> Option<u64> {
+        let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".records.in.")?;
+        let (collector, request) = rest.split_once('.')?;
+        NodeName::new(collector).ok()?;
+        request.parse().ok()
+    }
+
+    /// Returns whether a worker may answer a collector on a subject.
+    pub(crate) fn is_collector_inbox(&self, subject: &str) -> bool {
+        self.parse_collector_inbox(subject).is_some()
+    }
+
     /// Returns whether a worker may reply to a subject: nothing else of the bus can be reached
     /// through a worker.
     pub(crate) fn is_inbox(&self, subject: &str) -> bool {
@@ -191,6 +224,27 @@ mod tests {
         assert_eq!(subjects.parse_unheard("cofferdam.v1.default.worker.>.unheard.7"), None);
         assert_eq!(subjects.parse_unheard("cofferdam.v1.default.worker.w1"), None);
         assert_eq!(subjects.parse_unheard("cofferdam.v1.other.worker.w1.unheard.7"), None);
+    }
+
+    #[test]
+    fn a_worker_answers_collectors_of_its_tenant_only() {
+        let subjects = Subjects::new(&Tenant::new("acme").unwrap());
+        let inbox = subjects.collector_inbox(&NodeName::new("c1").unwrap(), 7);
+        assert_eq!(inbox, "cofferdam.v1.acme.records.in.c1.7");
+        assert_eq!(subjects.parse_collector_inbox(&inbox), Some(7));
+        for other in [
+            "cofferdam.v1.other.records.in.c1.7",
+            "cofferdam.v1.acme.records.in.c1",
+            "cofferdam.v1.acme.records.in.c1.7.8",
+            "cofferdam.v1.acme.records.in.*.7",
+            "cofferdam.v1.acme.records.in.>.7",
+            "cofferdam.v1.acme.in.c1.7",
+            "cofferdam.v1.acme.records.log.7",
+            "$SYS.REQ.SERVER.PING",
+            "",
+        ] {
+            assert!(!subjects.is_collector_inbox(other), "{other}");
+        }
     }
 
     #[test]

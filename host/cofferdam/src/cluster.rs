@@ -4,6 +4,7 @@
 //! has no plugins of its own. It looks for the tools of workers when it starts and from then on, so
 //! that workers can come, go and change while it runs.
 
+mod collector;
 mod rollout;
 mod worker;
 mod workers;
@@ -27,6 +28,7 @@ use cofferdam_tool::ToolSource;
 use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::collector::{CollectionReport, Collector, CollectorOptions};
 pub(crate) use self::rollout::Rollout;
 pub use self::worker::{LoadedWorker, WorkerConnection, WorkerSettings};
 use crate::monitoring::HealthReport;

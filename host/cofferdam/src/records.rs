@@ -117,7 +117,7 @@ impl Default for RecordsTable {
 /// Log that a host writes to.
 pub struct CallLog {
     recorder: Arc<Recorder>,
-    #[cfg(feature = "witness")]
+    #[cfg(any(feature = "cluster", feature = "witness"))]
     directory: PathBuf,
     /// Digests of the plugins that were recorded as loaded, by name.
     plugins: Mutex<BTreeMap<String, String>>,
@@ -324,7 +324,7 @@ impl CallLog {
             .with_context(|| format!("the call log {} cannot be opened", directory.display()))?;
         Ok(Arc::new(Self {
             recorder: Arc::new(recorder),
-            #[cfg(feature = "witness")]
+            #[cfg(any(feature = "cluster", feature = "witness"))]
             directory,
             plugins: Mutex::default(),
             #[cfg(feature = "otlp")]
@@ -338,6 +338,12 @@ impl CallLog {
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// Returns the directory of the log.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        &self.directory
     }
 
     /// Writes what was recorded, closes the log, and sends the rest to the collector and the last

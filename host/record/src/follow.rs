@@ -39,8 +39,8 @@ impl LogFollower {
         process: Option<&str>,
     ) -> Result<Self, RecordError> {
         let mut positions = HashMap::new();
-        for segment in SegmentFile::list(directory)? {
-            let facts = directory.facts(&segment.name());
+        for segment in SegmentFile::list_all(directory)? {
+            let facts = segment.facts();
             // Closed segments do not grow.
             let end = if segment.is_compressed() { u64::MAX } else { facts.map_or(0, |f| f.bytes) };
             positions.insert(segment.stem().to_owned(), end);
@@ -68,7 +68,7 @@ impl LogFollower {
     /// # Errors
     /// If the directory cannot be read.
     pub fn poll_items(&mut self) -> Result<Vec<LogItem>, RecordError> {
-        let mut segments = SegmentFile::list(&self.directory)?;
+        let mut segments = SegmentFile::list_all(&self.directory)?;
         if let Some(process) = &self.process {
             segments.retain(|segment| segment.process() == process);
         }

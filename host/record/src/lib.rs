@@ -15,6 +15,7 @@ mod capture;
 mod checkpoint;
 mod cleaner;
 mod components;
+mod copy;
 mod directory;
 mod entry;
 mod error;
@@ -59,6 +60,9 @@ mod zone;
 
 pub use checkpoint::{EvidenceError, LogCheckpoint};
 pub use components::StoredComponent;
+pub use copy::{
+    ChangedFile, CopyError, FilePart, FileState, LogCollection, LogCopy, LogFiles, copied_logs,
+};
 pub use entry::{CallEntry, LOST, PayloadDigest, PayloadKind, REFUSED, RUNNING, SpanIds};
 pub use error::RecordError;
 pub use event::LogEvent;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::SegmentBlocks;
 use crate::components::{StoredComponent, read_component};
+use crate::copy::copies;
 use crate::directory::LogDirectory;
 use crate::exchange::{ModelExchange, read_exchange};
 use crate::filter::IdCondition;
@@ -77,8 +78,11 @@ impl Log {
     /// # Errors
     /// If the directory does not exist, or is not the user's own with mode 700.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, RecordError> {
-        let directory = LogDirectory::open(directory.as_ref())?;
-        Ok(Self { directory, summaries: Arc::default() })
+        Ok(Self::of(LogDirectory::open(directory.as_ref())?))
+    }
+
+    pub(crate) fn of(directory: LogDirectory) -> Self {
+        Self { directory, summaries: Arc::default() }
     }
 
     /// Returns the calls that pass a filter, the newest first. Without a limit, all of them are in
@@ -251,7 +255,7 @@ impl Log {
     ) -> Result<Vec<TimedEvent>, RecordError> {
         let mut events = Vec::new();
         let is_old = |segment: &SegmentFile| {
-            let facts = self.directory.facts(&segment.name());
+            let facts = segment.facts();
             let changed = facts.map(|facts| facts.modified.saturating_add(1));
             let is_before = |since: UtcTime| {
                 changed.is_some_and(|changed| changed < since.micros() / 1_000_000)
@@ -297,13 +301,18 @@ impl Log {
     }
 
     /// Removes the oldest payloads and segments until the log is within the limits. Segments of
-    /// live processes stay.
+    /// live processes stay. In a collection, the limits are those of each copy.
     ///
     /// # Errors
     /// If a file cannot be removed.
     pub fn prune(&self, bytes_max: u64, age_max: Duration) -> Result<PruneReport, EvidenceError> {
+        let limits = RetentionLimits { bytes_max, age_max };
         let key = SigningKey::load(&self.directory)?.map(Arc::new);
-        prune(&self.directory, RetentionLimits { bytes_max, age_max }, key.as_ref())
+        let mut report = prune(&self.directory, limits, key.as_ref())?;
+        for (_, copy) in copies(&self.directory)? {
+            report.add(prune(&copy, limits, None)?);
+        }
+        Ok(report)
     }
 
     /// Returns the segments, the oldest first.
@@ -311,7 +320,7 @@ impl Log {
     /// # Errors
     /// If the directory cannot be read.
     pub fn segments(&self) -> Result<Vec<SegmentFile>, RecordError> {
-        SegmentFile::list(&self.directory)
+        SegmentFile::list_all(&self.directory)
     }
 }
 

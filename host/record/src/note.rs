@@ -18,6 +18,8 @@ const SIGNATURES_MAX: usize = 16;
 const ALGORITHM: u8 = 0x01;
 const SEED_BYTES: usize = 32;
 const KEY_NAME_BYTES_MAX: usize = 255;
+/// Number of digits of [`VerifierKey::digest`].
+const DIGEST_DIGITS: usize = 32;
 const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";
 pub(crate) const SIGNATURE_PREFIX: &str = "— ";
 
@@ -77,6 +79,13 @@ impl VerifierKey {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns a digest of the key, in hexadecimal digits: the name of a log among others.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let digest = sha256(&[self.to_string().as_bytes()]);
+        hex(digest.as_bytes()).chars().take(DIGEST_DIGITS).collect()
     }
 
     /// Checks a note and returns its text, which ends with a line end.

@@ -44,6 +44,16 @@ pub struct PruneReport {
     pub bytes_left: u64,
 }
 
+impl PruneReport {
+    /// Adds the numbers of another log.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.blobs += other.blobs;
+        self.segments += other.segments;
+        self.bytes_freed += other.bytes_freed;
+        self.bytes_left += other.bytes_left;
+    }
+}
+
 /// Compresses a closed segment, and writes its zone map beside it.
 pub(crate) fn compress(
     directory: &LogDirectory,

@@ -182,10 +182,10 @@ impl<'s> LogSearch<'s> {
     /// is gone before the second listing has all of its segments in it.
     pub(crate) fn segments(&self) -> Result<(Vec<SegmentFile>, HashSet<String>), RecordError> {
         let process = |file: &SegmentFile| file.process().to_owned();
-        let before = SegmentFile::list(self.directory)?;
+        let before = SegmentFile::list_all(self.directory)?;
         let mut live: HashSet<_> = before.iter().filter(|f| f.is_live()).map(process).collect();
         let known: HashSet<_> = before.iter().map(process).collect();
-        let mut segments = SegmentFile::list(self.directory)?;
+        let mut segments = SegmentFile::list_all(self.directory)?;
         live.extend(segments.iter().map(process).filter(|process| !known.contains(process)));
         // A listing can miss a file that is renamed meanwhile.
         segments.extend(before);
@@ -232,7 +232,7 @@ impl<'s> LogSearch<'s> {
             return is_late && self.filter.may_match_zone(zone);
         }
         // A line is written after its call has begun, so the last change is later than all.
-        let facts = self.directory.facts(&file.name());
+        let facts = file.facts();
         let changed = facts.map(|facts| facts.modified.saturating_add(1));
         since.is_none_or(|since| changed.is_none_or(|at| at >= since.micros() / 1_000_000))
     }

@@ -10,7 +10,9 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::directory::{LogDirectory, is_written};
+use crate::checkpoint::is_segment;
+use crate::copy::copies;
+use crate::directory::{FileFacts, LogDirectory, is_written};
 use crate::{RecordError, UtcTime};
 
 /// Longest line that is read. A longer one counts as torn.
@@ -70,18 +72,31 @@ impl SegmentFile {
         Ok(segments)
     }
 
+    /// Lists the segments of a directory and of the copies of other logs in it, the oldest first.
+    pub(crate) fn list_all(directory: &LogDirectory) -> Result<Vec<Self>, RecordError> {
+        let mut segments = Self::list(directory)?;
+        for (_, copy) in copies(directory)? {
+            segments.extend(Self::list(&copy)?);
+        }
+        segments.sort_by(|a, b| a.stem.cmp(&b.stem));
+        Ok(segments)
+    }
+
+    /// Returns the segment with a name, if it exists.
+    pub(crate) fn named(directory: &LogDirectory, stem: &str) -> Option<Self> {
+        process_of(stem)?;
+        let names = [CLOSED_SUFFIX, OPEN_SUFFIX].map(|suffix| format!("{stem}{suffix}"));
+        let name = names.iter().find(|name| directory.facts(name).is_some())?;
+        Self::from_name(directory, name)
+    }
+
     fn from_name(directory: &LogDirectory, name: &str) -> Option<Self> {
         let (stem, is_compressed) = match name.strip_suffix(CLOSED_SUFFIX) {
             Some(stem) => (stem, true),
             None => (name.strip_suffix(OPEN_SUFFIX)?, false),
         };
-        let (_, process) = stem.rsplit_once('-')?;
-        let is_segment = process.len() == 8 && process.bytes().all(|b| b.is_ascii_hexdigit());
-        is_segment.then(|| Self {
-            directory: directory.clone(),
-            stem: stem.to_owned(),
-            is_compressed,
-        })
+        process_of(stem)?;
+        Some(Self { directory: directory.clone(), stem: stem.to_owned(), is_compressed })
     }
 
     /// Returns the name of the file.
@@ -101,7 +116,7 @@ impl SegmentFile {
     /// calls start.
     #[must_use]
     pub fn process(&self) -> &str {
-        self.stem.rsplit_once('-').map_or("", |(_, process)| process)
+        process_of(&self.stem).unwrap_or_default()
     }
 
     /// Returns the time at which the segment was created. Its lines were written later.
@@ -156,6 +171,11 @@ impl SegmentFile {
         &self.directory
     }
 
+    /// Returns size and age of the file, or `None` if it does not exist any more.
+    pub(crate) fn facts(&self) -> Option<FileFacts> {
+        self.directory.facts(&self.name())
+    }
+
     pub(crate) fn is_compressed(&self) -> bool {
         self.is_compressed
     }
@@ -167,6 +187,14 @@ impl SegmentFile {
         let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
         Ok(lines.get(start..).is_some_and(|line| line.starts_with(CLOSE_START)))
     }
+}
+
+/// Returns the eight digits of the process at the end of a segment's name, or `None` if it is not
+/// one.
+pub(crate) fn process_of(stem: &str) -> Option<&str> {
+    let (_, process) = stem.rsplit_once('-')?;
+    let is_process = process.len() == 8 && process.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_process && is_segment(stem)).then_some(process)
 }
 
 fn tail(file: &mut File) -> io::Result<Vec<u8>> {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::checkpoint::{
     CHECKPOINT_SUFFIX, EvidenceError, LogCheckpoint, TOMBSTONES, read_checkpoint, read_tombstones,
 };
+use crate::copy::{PUBLIC_KEY, PUBLIC_KEY_BYTES_MAX};
 use crate::directory::LogDirectory;
 use crate::finding::{ClaimSource, FindingKind, LogFinding};
 use crate::note::{SigningKey, VerifierKey, split_notes};
@@ -164,8 +165,15 @@ pub fn log_key(directory: &Path) -> Result<VerifierKey, EvidenceError> {
 }
 
 pub(crate) fn directory_key(directory: &LogDirectory) -> Result<VerifierKey, EvidenceError> {
-    let key = SigningKey::load(directory)?.ok_or(EvidenceError::NoKey)?;
-    Ok(key.verifier().clone())
+    if let Some(key) = SigningKey::load(directory)? {
+        return Ok(key.verifier().clone());
+    }
+    // A copy of a log has its public key only.
+    match directory.read(PUBLIC_KEY, PUBLIC_KEY_BYTES_MAX) {
+        Ok(text) => Ok(VerifierKey::parse(&String::from_utf8_lossy(&text))?),
+        Err(error) if error.is_not_found() => Err(EvidenceError::NoKey),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn add_kept(

@@ -67,6 +67,9 @@ pub(crate) struct WorkerArgs {
     pub(crate) monitoring: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) record: NoRecordArgs,
+    /// Let `cofferdam log collect` copy the call log; NATS permissions decide who may
+    #[arg(long, conflicts_with = "no_record")]
+    pub(crate) offer_records: bool,
     /// Disable hot reload of plugins and configuration
     #[arg(long)]
     pub(crate) no_watch: bool,

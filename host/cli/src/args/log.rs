@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::duration;
+use super::{ClusterAccessArgs, duration};
 
 pub(crate) const EXAMPLES: &str = "\
 `serve`, `chat` and `workflow run` record their calls; `call --record` records one. Arguments and
@@ -42,6 +42,7 @@ impl LogArgs {
             Some(LogCommand::Stats(args)) => &mut args.log,
             Some(LogCommand::Export(args)) => &mut args.log,
             Some(LogCommand::Prune(args)) => &mut args.log,
+            Some(LogCommand::Collect(args)) => &mut args.log,
             Some(LogCommand::Verify(args)) => &mut args.log,
             Some(LogCommand::Checkpoint(args) | LogCommand::Dir(args)) => args,
             Some(LogCommand::Prove(args)) => &mut args.log,
@@ -70,6 +71,16 @@ Examples:
     Export(LogExportArgs),
     /// Remove the oldest records
     Prune(LogPruneArgs),
+    /// Copy the call logs of the workers of a cluster to one directory, until Ctrl-C
+    #[command(after_help = "\
+Workers give out their logs if they were started with --offer-records. The logs are in one folder
+each, with their evidence; `cofferdam log --directory DIR` shows all of them.
+
+Examples:
+  cofferdam log collect --cluster nats://10.0.0.5:4222 --directory fleet-log
+  cofferdam log --directory fleet-log --since 1h --outcome error
+  cofferdam log verify --directory fleet-log/logs/3f2a91c0…")]
+    Collect(LogCollectArgs),
     /// Check that the log is what was written
     #[command(after_help = "\
 Whoever can use the key on this machine can rewrite the whole log. Keep a checkpoint elsewhere
@@ -260,6 +271,23 @@ pub(crate) struct LogCaseArgs {
     /// Title of the case [default: the id of the call]
     #[arg(long, value_name = "TEXT")]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogCollectArgs {
+    /// NATS servers, such as nats://10.0.0.5:4222; several separated by commas
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) access: ClusterAccessArgs,
+    #[command(flatten)]
+    pub(crate) log: LogDirectoryArgs,
+    /// Copy what is there, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print a JSON object at the end
+    #[arg(long, requires = "once")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `cofferdam log`: the calls that were recorded, their statistics, and the evidence about them.
 
 mod case;
+mod collect;
 mod entry;
 mod events;
 mod evidence;
@@ -36,6 +37,7 @@ pub(crate) async fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         Some(LogCommand::Stats(args)) => stats(args),
         Some(LogCommand::Export(args)) => export(args).await,
         Some(LogCommand::Prune(args)) => prune(args),
+        Some(LogCommand::Collect(args)) => collect::run(args).await,
         Some(LogCommand::Verify(args)) => evidence::verify(args),
         Some(LogCommand::Checkpoint(args)) => evidence::checkpoint(args),
         Some(LogCommand::Prove(args)) => evidence::prove(args),

@@ -35,6 +35,7 @@ pub(crate) async fn run(global: &Global, args: WorkerArgs) -> anyhow::Result<Exi
         caller_calls_max: args.caller_calls.map(usize::from),
         drain_wait: Duration::from_secs(u64::from(args.drain_wait)),
         follows_changes: !args.no_watch,
+        offers_records: args.offer_records,
     };
     let selection = host::selection(&args.plugins)?;
     let loaded = connection.load(engine.start()?, selection, settings, &host::operator()).await?;

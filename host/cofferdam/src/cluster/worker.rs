@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use cofferdam_cluster::bus::BusState;
 use cofferdam_cluster::nats::NatsBus;
-use cofferdam_cluster::{Bus as _, Tenant, WorkerMonitor};
+use cofferdam_cluster::{Bus as _, LogServer, Tenant, WorkerMonitor};
 use cofferdam_engine::Engine;
-use cofferdam_record::{CallMetrics, Gauge, gauges_text};
+use cofferdam_record::{CallMetrics, Gauge, LogFiles, gauges_text};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::workers::Workers;
-use super::{ClusterOptions, problem_of};
+use super::{ClusterOptions, not_started, problem_of};
 use crate::monitoring::{self, HealthReport, MonitoringSource};
 use crate::records::CallLog;
 use crate::serve::{FollowedTools, OfferTarget, ServeOptions};
-use crate::{Operator, Result, Selection};
+use crate::{Error, Operator, Result, Selection};
+
+/// Maximum time to wait for a collector at the end.
+const COLLECTOR_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Settings of a worker.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,8 @@ pub struct WorkerSettings {
     pub drain_wait: Duration,
     /// True if the worker reloads plugins and configuration when they change.
     pub follows_changes: bool,
+    /// True if a [`Collector`](super::Collector) may copy the call log.
+    pub offers_records: bool,
 }
 
 /// Connection of a worker to its cluster.
@@ -80,17 +85,39 @@ impl WorkerConnection {
             counts_calls: self.monitoring.is_some(),
             ..ServeOptions::new(selection)
         };
+        let (bus, tenant) = (Arc::clone(&self.bus), self.tenant.clone());
         let workers = Arc::new(Workers::new(self, settings, operator));
         let target = Arc::clone(&workers) as Arc<dyn OfferTarget>;
         let tools = FollowedTools::load(engine, options, target, operator).await?;
-        Ok(LoadedWorker { workers, tools })
+        let log_server = match settings.offers_records {
+            true => Some(serve_log(bus, &tenant, tools.call_log()).await?),
+            false => None,
+        };
+        Ok(LoadedWorker { workers, tools, log_server })
     }
+}
+
+/// Gives out the call log of a worker.
+async fn serve_log(
+    bus: Arc<NatsBus>,
+    tenant: &Tenant,
+    log: Option<&Arc<CallLog>>,
+) -> Result<LogServer> {
+    let log = log.ok_or_else(|| {
+        Error::invalid(
+            "expected a call log that can be given out, found that calls are not recorded",
+        )
+    })?;
+    let files =
+        LogFiles::open(log.directory()).map_err(|error| Error::invalid(error.to_string()))?;
+    LogServer::start(bus, tenant, files).await.map_err(not_started)
 }
 
 /// A worker whose tools are loaded. Gateways do not see it before it runs.
 pub struct LoadedWorker {
     workers: Arc<Workers>,
     tools: FollowedTools,
+    log_server: Option<LogServer>,
 }
 
 impl LoadedWorker {
@@ -105,6 +132,9 @@ impl LoadedWorker {
         self.workers.drain().await;
         if let Some(log) = self.tools.call_log() {
             log.finish().await;
+        }
+        if let Some(server) = self.log_server {
+            server.finish(COLLECTOR_WAIT_MAX).await;
         }
         Ok(())
     }

@@ -61,6 +61,14 @@ impl LogDirectory {
         Ok(Self { descriptor: Arc::new(descriptor) })
     }
 
+    /// Opens a folder of the directory. A link is not followed.
+    pub(crate) fn open_folder(&self, name: &str) -> Result<Self, RecordError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = fs::openat(self.descriptor.as_fd(), name, flags, Mode::empty());
+        let descriptor = opened.map_err(|error| RecordError::file(name, error))?;
+        Ok(Self { descriptor: Arc::new(descriptor) })
+    }
+
     /// Creates a file for appending. It must not exist.
     pub(crate) fn create_file(&self, name: &str) -> Result<File, RecordError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND;
@@ -70,6 +78,18 @@ impl LogDirectory {
     /// Opens a file for appending, and creates it if it does not exist.
     pub(crate) fn append_file(&self, name: &str) -> Result<File, RecordError> {
         self.open_at(name, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
+    }
+
+    /// Opens a file for appending, creates it if it does not exist, and marks it as being written.
+    ///
+    /// # Errors
+    /// [`RecordError::File`] with [`io::ErrorKind::WouldBlock`] if another process has marked it.
+    pub(crate) fn own_file(&self, name: &str) -> Result<File, RecordError> {
+        let file = self.append_file(name)?;
+        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(error @ Errno::WOULDBLOCK) => Err(RecordError::file(name, error)),
+            _ => Ok(file),
+        }
     }
 
     /// Opens a file for reading.

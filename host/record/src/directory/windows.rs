@@ -57,6 +57,11 @@ impl LogDirectory {
         Ok(Self { path, _handle: Arc::new(handle) })
     }
 
+    /// Opens a folder of the directory. A link is not followed.
+    pub(crate) fn open_folder(&self, name: &str) -> Result<Self, RecordError> {
+        Self::open(&self.path.join(name))
+    }
+
     /// Creates a file for appending. It must not exist. No other process can write to it.
     pub(crate) fn create_file(&self, name: &str) -> Result<File, RecordError> {
         let mut options = OpenOptions::new();
@@ -67,6 +72,24 @@ impl LogDirectory {
     /// Opens a file for appending, and creates it if it does not exist.
     pub(crate) fn append_file(&self, name: &str) -> Result<File, RecordError> {
         self.open_at(name, OpenOptions::new().append(true).create(true))
+    }
+
+    /// Opens a file for appending, and creates it if it does not exist. No other process can write
+    /// to it.
+    ///
+    /// # Errors
+    /// [`RecordError::File`] with [`ErrorKind::WouldBlock`] if another process does.
+    pub(crate) fn own_file(&self, name: &str) -> Result<File, RecordError> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).share_mode(FILE_SHARE_READ | FILE_SHARE_DELETE);
+        self.open_at(name, &mut options).map_err(|error| match error {
+            RecordError::File { error, .. }
+                if error.raw_os_error() == Some(ERROR_SHARING_VIOLATION) =>
+            {
+                RecordError::file(name, io::Error::from(ErrorKind::WouldBlock))
+            }
+            other => other,
+        })
     }
 
     /// Opens a file for reading.

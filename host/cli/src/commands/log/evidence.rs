@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cofferdam::record::{
     Log, ProofTarget, VerifierKey, VerifyOptions, VerifyReport, WitnessKey, WitnessStatus,
-    check_proof, log_key, prove as prove_line, verify as verify_log, verify_with,
+    check_proof, copied_logs, log_key, prove as prove_line, verify as verify_log, verify_with,
 };
 use cofferdam::records::witness_keys;
 use cofferdam_files::read_named_ambient;
@@ -28,13 +28,46 @@ pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
         witnesses.push(key.map_err(|error| UsageError(format!("--witness: {error}")))?);
     }
     let options = VerifyOptions { kept: &kept, key: key.as_ref(), witnesses: &witnesses };
-    let report = verify_with(&directory, options).map_err(|error| UsageError(error.to_string()))?;
-    if args.json {
-        print::result(&report_json(&report).to_string())?;
-    } else {
-        show(&report, &kept)?;
+    let verify = |log: &Path| {
+        verify_with(log, options)
+            .map_err(|error| anyhow::Error::from(UsageError(error.to_string())))
+    };
+    let copies = copied_logs(&directory).map_err(|error| UsageError(error.to_string()))?;
+    if copies.is_empty() {
+        let report = verify(&directory)?;
+        if args.json {
+            print::result(&report_json(&report).to_string())?;
+        } else {
+            show(&report, &kept)?;
+        }
+        return Ok(exit_of(&report));
     }
-    Ok(if report.is_intact() { Exit::Ok } else { Exit::ToolFailure })
+    if !kept.is_empty() || key.is_some() {
+        let message = "--kept and --key are about one log; name its folder with --directory, such \
+                       as DIR/logs/3f2a91c0…";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let mut exit = Exit::Ok;
+    for copy in copies {
+        let report = verify(&copy)?;
+        let name = copy.file_name().unwrap_or_default().to_string_lossy();
+        if args.json {
+            let mut line = report_json(&report);
+            line["log"] = json!(name);
+            print::result(&line.to_string())?;
+        } else {
+            print::note(&format!("log {name}:"));
+            show(&report, &kept)?;
+        }
+        if !report.is_intact() {
+            exit = exit_of(&report);
+        }
+    }
+    Ok(exit)
+}
+
+fn exit_of(report: &VerifyReport) -> Exit {
+    if report.is_intact() { Exit::Ok } else { Exit::ToolFailure }
 }
 
 fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
