@@ -372,3 +372,57 @@ fn a_witness_that_is_away_stops_no_call_and_has_signed_nothing() {
         wrong.stderr
     );
 }
+
+#[test]
+fn limits_that_no_log_can_have_remove_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    record_three(folder);
+    for (limit, wanted) in [
+        ("bytes-max = 1", "`bytes-max` must be at least 4194304"),
+        ("days-max = 0", "`days-max` must be at least 1"),
+    ] {
+        std::fs::write(folder.join("c.toml"), format!("[records]\n{limit}\n")).unwrap();
+        for command in [
+            &["log", "prune", "--config", "c.toml"][..],
+            &["config", "check", "c.toml"],
+            &["call", "word_count", "text=a", "-p", "text.wasm", "--config", "c.toml", "--record"],
+        ] {
+            let refused = run(folder, command);
+            assert_eq!(refused.code, 2, "{command:?}: {}", refused.stderr);
+            assert!(refused.stderr.contains(wanted), "{command:?}: {}", refused.stderr);
+        }
+    }
+    assert_eq!(calls(folder, &[]).len(), 3);
+}
+
+#[test]
+fn tail_prints_calls_that_end_and_ends_with_its_reader() {
+    let folder = folder();
+    let folder = folder.path();
+    record_three(folder);
+    let missing = run(folder, &["log", "tail", "--directory", "missing"]);
+    assert_eq!(missing.code, 2, "{}", missing.stderr);
+
+    let mut tail = command(folder, &["log", "tail", "--json"]);
+    let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = std::io::BufReader::new(tail.stdout.take().unwrap());
+    let mut line = String::new();
+    // Calls count from the start of `tail`, which may come later than the first of these.
+    let count = ["call", "word_count", "text=a", "-p", "text.wasm", "--record"];
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(run(folder, &count).code, 0);
+            }
+        });
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        drop(output);
+        let ended = tail.wait().unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(ended.code(), Some(0));
+    });
+    let call: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(call["outcome"], "ok");
+}

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
@@ -72,6 +73,15 @@ fn write(text: &str, end: &str) -> anyhow::Result<()> {
     write_all(shown.as_bytes(), end)
 }
 
+/// True once the reader of standard output has closed it.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether the reader of standard output has closed it, so that a command without an end
+/// can end.
+pub(crate) fn is_closed() -> bool {
+    IS_CLOSED.load(Ordering::Relaxed)
+}
+
 fn write_all(bytes: &[u8], end: &str) -> anyhow::Result<()> {
     let written = progress::write_above(|| {
         let mut stdout = std::io::stdout().lock();
@@ -81,7 +91,10 @@ fn write_all(bytes: &[u8], end: &str) -> anyhow::Result<()> {
     });
     match written {
         // The reader, such as `head`, has closed the pipe and needs no more output.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            IS_CLOSED.store(true, Ordering::Relaxed);
+            Ok(())
+        }
         other => other.context("cannot write to standard output"),
     }
 }

@@ -66,7 +66,7 @@ pub(crate) struct RecordsTable {
     /// Maximum bytes of the log.
     bytes_max: Spanned<u64>,
     /// Days after which records are removed.
-    days_max: u32,
+    days_max: Spanned<u32>,
     /// Treatment of calls while the writer cannot keep up.
     on_full: OnFullKey,
     /// Calls that are recorded so that they can run again.
@@ -103,7 +103,7 @@ impl Default for RecordsTable {
             directory: None,
             payloads: PayloadsKey::default(),
             bytes_max: Spanned::new(0..0, 1024 * 1024 * 1024),
-            days_max: 30,
+            days_max: Spanned::new(0..0, 30),
             on_full: OnFullKey::default(),
             replay: RecordingLevel::default(),
             #[cfg(feature = "otlp")]
@@ -159,11 +159,40 @@ pub(crate) fn default_directory() -> Result<PathBuf> {
 }
 
 /// Returns the limits of the log: its bytes and the age of its records.
-#[must_use]
-pub fn limits(config: Option<&ConfigFile>) -> (u64, Duration) {
+///
+/// # Errors
+/// Returns an error if the configuration has limits that no log can have.
+pub fn limits(config: Option<&ConfigFile>) -> Result<(u64, Duration)> {
     let default = RecordsTable::default();
     let table = config.map_or(&default, |file| &file.config.records);
-    (*table.bytes_max.get_ref(), table.age_max())
+    if let Some(file) = config {
+        check_limits(file)?;
+    }
+    Ok((*table.bytes_max.get_ref(), table.age_max()))
+}
+
+/// Checks what a configuration says about the log, without reading secrets.
+pub(crate) fn check(file: &ConfigFile) -> Result<()> {
+    check_limits(file)?;
+    #[cfg(feature = "otlp")]
+    collector::check(file)?;
+    #[cfg(feature = "witness")]
+    witnesses::clients(file)?;
+    Ok(())
+}
+
+/// Checks the limits of the log in a configuration.
+pub(crate) fn check_limits(file: &ConfigFile) -> Result<()> {
+    let RecordsTable { bytes_max, days_max, .. } = &file.config.records;
+    if *bytes_max.get_ref() < BYTES_MIN {
+        let message = format!("`bytes-max` must be at least {BYTES_MIN}");
+        return Err(file.error(bytes_max.span(), message).into());
+    }
+    if *days_max.get_ref() == 0 {
+        let message = "`days-max` must be at least 1; `enabled = false` switches recording off";
+        return Err(file.error(days_max.span(), message).into());
+    }
+    Ok(())
 }
 
 /// Returns which calls of a plugin are recorded so that they can run again. A configuration counts
@@ -201,11 +230,8 @@ pub(crate) fn plan(
         (RecordMode::On, None) => false,
         (RecordMode::Always, _) | (_, Some(true)) => true,
     };
-    if let Some(file) = config
-        && *table.bytes_max.get_ref() < BYTES_MIN
-    {
-        let message = format!("`bytes-max` must be at least {BYTES_MIN}");
-        return Err(file.error(table.bytes_max.span(), message).into());
+    if let Some(file) = config {
+        check_limits(file)?;
     }
     let options = directory_ambient(config).map(|directory| {
         // Opening the log reports the error.
@@ -250,7 +276,7 @@ pub(crate) fn note_grants(config: &ConfigFile, changes: &[GrantChange]) {
 
 impl RecordsTable {
     fn age_max(&self) -> Duration {
-        Duration::from_secs(u64::from(self.days_max) * 24 * 60 * 60)
+        Duration::from_secs(u64::from(*self.days_max.get_ref()) * 24 * 60 * 60)
     }
 
     fn options(&self, directory: PathBuf) -> RecordOptions {

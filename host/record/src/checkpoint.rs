@@ -5,6 +5,8 @@
 //! `<segment>.checkpoint` beside it. A tombstone has the same form, with `/pruned/` in its origin:
 //! neither can pass for the other.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -17,8 +19,8 @@ use crate::note::{NOTE_BYTES_MAX, NoteError, SigningKey, VerifierKey};
 pub(crate) const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 /// File with one tombstone per line, as a JSON string.
 pub(crate) const TOMBSTONES: &str = "pruned";
-/// Maximum bytes of tombstones that are read: about 150,000 of them.
-const TOMBSTONES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Maximum number of tombstones that are read, of which each has about 270 bytes.
+const TOMBSTONES_MAX: usize = 4_000_000;
 /// Maximum bytes of a segment's name. Ours have about 40.
 const SEGMENT_BYTES_MAX: usize = 128;
 /// File with the private key.
@@ -203,17 +205,32 @@ pub(crate) fn read_tombstones(
     directory: &LogDirectory,
     key: &VerifierKey,
 ) -> Result<Vec<Result<LogCheckpoint, u64>>, EvidenceError> {
-    let bytes = match directory.read(TOMBSTONES, TOMBSTONES_BYTES_MAX) {
-        Ok(bytes) => bytes,
+    let file = match directory.open_file(TOMBSTONES) {
+        Ok(file) => file,
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    let lines = bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.is_empty());
-    let open = |(line, number)| {
-        let note: String = serde_json::from_slice(line).map_err(|_| number)?;
+    let open = |(line, number): (Vec<u8>, u64)| {
+        let note: String = serde_json::from_slice(&line).map_err(|_| number)?;
         LogCheckpoint::open_as(&note, CheckpointPurpose::Tombstone, key).map_err(|_| number)
     };
-    Ok(lines.map(open).collect())
+    let (mut reader, mut tombstones) = (BufReader::new(file), Vec::new());
+    for number in 1.. {
+        let mut line = Vec::new();
+        let read = (&mut reader).take(NOTE_BYTES_MAX as u64).read_until(b'\n', &mut line);
+        if read.map_err(|error| RecordError::file(TOMBSTONES, error))? == 0
+            || tombstones.len() >= TOMBSTONES_MAX
+        {
+            break;
+        }
+        if line.ends_with(b"\n") {
+            line.pop();
+        }
+        if !line.is_empty() {
+            tombstones.push(open((line, number)));
+        }
+    }
+    Ok(tombstones)
 }
 
 /// Returns true if a text can be the name of a segment, and thus the start of a file name.

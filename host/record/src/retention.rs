@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::blocks::{BlockZone, compress_blocks};
+use crate::checkpoint::TOMBSTONES;
 use crate::directory::{LogDirectory, random};
 use crate::note::SigningKey;
 use crate::payloads::BLOBS;
@@ -188,7 +189,8 @@ fn segments(directory: &LogDirectory, now: i64) -> Result<(Vec<Candidate>, u64),
     for name in directory.names(".")? {
         let is_segment =
             [OPEN_SUFFIX, CLOSED_SUFFIX, ZONE_SUFFIX].iter().any(|s| name.ends_with(s));
-        if is_segment || name == BLOBS {
+        // The list of removed segments only grows, and must not displace what is left.
+        if is_segment || name == BLOBS || name == TOMBSTONES {
             continue;
         }
         let Some(facts) = directory.facts(&name) else { continue };

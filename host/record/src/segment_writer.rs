@@ -203,6 +203,11 @@ impl SegmentWriter {
         self.bytes >= bytes_max || self.opened.elapsed() >= AGE_MAX
     }
 
+    /// Returns the time at which the segment is to be replaced because of its age.
+    pub(crate) fn spent_at(&self) -> Instant {
+        self.opened + AGE_MAX
+    }
+
     /// Returns the time of the next checkpoint, if one is due.
     pub(crate) fn seal_due(&self) -> Option<Instant> {
         self.sealer.is_due().then(|| self.sealed + SEAL_TIME)

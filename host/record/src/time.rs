@@ -92,6 +92,9 @@ impl UtcTime {
         if !is_valid {
             return None;
         }
+        if civil(days(year, month, day)) != (year, month, day) {
+            return None;
+        }
         let seconds = days(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second;
         Some(Self(seconds * MICROS + micros(fraction)?))
     }
@@ -255,7 +258,7 @@ mod tests {
         let date = UtcTime::parse_age_or_date("2026-11-24").unwrap();
         assert_eq!(date.to_string(), "2026-11-24T00:00:00.000000Z");
         assert!(UtcTime::parse_age_or_date("2026-11-24T08:30:00Z").is_ok());
-        for wrong in ["", "yesterday", "2026-13-01", "d"] {
+        for wrong in ["", "yesterday", "2026-13-01", "2026-02-30", "2025-02-29", "d"] {
             let error = UtcTime::parse_age_or_date(wrong).unwrap_err();
             assert!(error.to_string().starts_with(&format!("`{wrong}` is not a time; ")));
         }

@@ -28,6 +28,9 @@ use crate::{CallEntry, EvidenceError, PayloadKind, SpanIds, UtcTime};
 const SYNC_TIME: Duration = Duration::from_secs(1);
 /// Time between two attempts to create a segment.
 const RETRY_TIME: Duration = SYNC_TIME;
+/// Time after which the log is brought within its limits although nothing is recorded, so that a
+/// host without calls keeps nothing longer than it may.
+const UPKEEP_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Maximum bytes of a string of an event.
 const EVENT_STRING_BYTES_MAX: usize = 1024;
 
@@ -58,6 +61,8 @@ pub(crate) struct WriterState {
     /// Number of those before.
     dropped_before: u64,
     previous: Option<String>,
+    /// Time at which the log was last brought within its limits.
+    upkept: Option<Instant>,
     upkeep: Option<JoinHandle<()>>,
     flushes: Vec<SyncSender<()>>,
     /// Names of the call that is written, for one search through all of them.
@@ -93,7 +98,9 @@ impl LogWriter {
     fn due(&self) -> Option<Instant> {
         let sync = self.state.unsynced.map(|since| since + SYNC_TIME);
         let seal = self.segment.as_ref().and_then(SegmentWriter::seal_due);
-        sync.into_iter().chain(seal).min()
+        let spent = self.segment.as_ref().map(SegmentWriter::spent_at);
+        let upkeep = self.state.upkept.map(|last| last + UPKEEP_TIME);
+        [sync, seal, spent, upkeep].into_iter().flatten().min()
     }
 
     fn write_batch(&mut self, items: &mut Vec<QueueItem>) {
@@ -380,7 +387,9 @@ impl LogWriter {
         if self.segment.as_ref().is_some_and(|open| open.is_spent(self.segment_bytes_max)) {
             let closed = self.close_segment();
             self.start_upkeep(closed);
-        } else if self.payloads.bytes_written() > self.segment_bytes_max {
+        } else if self.payloads.bytes_written() > self.segment_bytes_max
+            || self.state.upkept.is_some_and(|last| last.elapsed() >= UPKEEP_TIME)
+        {
             self.start_upkeep(None);
         }
     }
@@ -402,6 +411,7 @@ impl LogWriter {
             let _ = upkeep.join();
         }
         self.payloads.take_bytes_written();
+        self.state.upkept = Some(Instant::now());
         let work = self.upkeep(closed);
         let thread = std::thread::Builder::new().name("cofferdam-log-upkeep".to_owned());
         self.state.upkeep = thread.spawn(work).ok();

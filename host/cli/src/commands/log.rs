@@ -114,9 +114,12 @@ fn time(typed: &str) -> anyhow::Result<UtcTime> {
 }
 
 fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
-    let filter = filter(&args.filter, Some(args.limit))?;
+    // One more shows whether there are more.
+    let filter = filter(&args.filter, Some(args.limit.saturating_add(1)))?;
     let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
-    let found = log.query(&filter)?;
+    let mut found = log.query(&filter)?;
+    let is_all = found.calls.len() <= args.limit;
+    found.calls.truncate(args.limit);
     print_list(&found.calls, args)?;
     for segment in &found.damage.torn {
         print::note(&format!("note: {segment} ends in the middle of a line; its host was killed"));
@@ -124,10 +127,10 @@ fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
     for problem in &found.damage.unreadable {
         print::note(&format!("warning: not all of the log can be read: {problem}"));
     }
-    if found.calls.is_empty() {
+    if found.calls.is_empty() && is_all {
         print::note("no recorded call matches");
     }
-    if found.calls.len() == args.limit {
+    if !is_all {
         print::aside(&format!("the newest {}; -n shows more", args.limit));
     }
     Ok(Exit::Ok)
@@ -170,8 +173,14 @@ fn line(call: &CallEntry, is_json: bool) -> anyhow::Result<String> {
 
 async fn tail(args: &LogTailArgs) -> anyhow::Result<Exit> {
     let (directory, _) = directory(&args.log)?;
-    // Nothing may have been recorded yet.
-    let mut followed = None;
+    // Nothing may have been recorded yet, unless the directory was named.
+    let mut followed = match args.log.directory {
+        Some(_) => {
+            let log = Log::open(&directory).map_err(|error| UsageError(error.to_string()))?;
+            Some(log.follow()?)
+        }
+        None => None,
+    };
     let stop = commands::cancelled_by_ctrl_c();
     while !stop.is_cancelled() {
         if followed.is_none() && directory.exists() {
@@ -181,10 +190,13 @@ async fn tail(args: &LogTailArgs) -> anyhow::Result<Exit> {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        for call in &calls {
+        for call in calls.iter().filter(|call| call.outcome != cofferdam::record::RUNNING) {
             if is(&args.tool, Some(&call.tool)) && is(&args.plugin, call.plugin.as_deref()) {
                 print::result(&line(call, args.json)?)?;
             }
+        }
+        if print::is_closed() {
+            return Ok(Exit::Ok);
         }
         stop.run_until_cancelled(tokio::time::sleep(TAIL_INTERVAL)).await;
     }
@@ -275,7 +287,7 @@ async fn send(
 
 fn prune(args: &LogPruneArgs) -> anyhow::Result<Exit> {
     let (directory, config) = directory(&args.log)?;
-    let (bytes_max, age_max) = records::limits(config.as_ref());
+    let (bytes_max, age_max) = records::limits(config.as_ref())?;
     let bytes_max = args.max_size.map_or(bytes_max, |mebibytes| mebibytes << 20);
     let age_max = args.max_age.map_or(age_max, |days| Duration::from_secs(days * 24 * 60 * 60));
     let Some(log) = open_in(&directory, &args.log)? else { return Ok(Exit::Ok) };

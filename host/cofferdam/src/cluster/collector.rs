@@ -53,7 +53,7 @@ pub struct CollectionReport {
 /// # async fn example() -> cofferdam::Result<()> {
 /// use cofferdam::cluster::{ClusterOptions, Collector, CollectorOptions};
 ///
-/// let (bytes_max, age_max) = cofferdam::records::limits(None);
+/// let (bytes_max, age_max) = cofferdam::records::limits(None)?;
 /// let cluster = ClusterOptions { servers: "nats://10.0.0.5:4222".to_owned(), ..Default::default() };
 /// let directory = "fleet-log".into();
 /// let options = CollectorOptions { cluster, directory, bytes_max, age_max };

@@ -24,7 +24,7 @@ const LOGS_MAX: usize = 10_000;
 /// Maximum bytes of a copied segment. Logs replace their segments at a fraction of it.
 const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Maximum bytes of the copied list of removed segments.
-const TOMBSTONES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const TOMBSTONES_BYTES_MAX: u64 = SEGMENT_BYTES_MAX;
 
 /// Error returned when a part of a log is not copied.
 #[derive(Debug, thiserror::Error)]

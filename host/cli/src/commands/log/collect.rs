@@ -17,7 +17,7 @@ pub(super) async fn run(args: &LogCollectArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(message.to_owned()).into());
     }
     let (directory, config) = super::directory(&args.log)?;
-    let (bytes_max, age_max) = records::limits(config.as_ref());
+    let (bytes_max, age_max) = records::limits(config.as_ref())?;
     let cluster = args.access.options(&args.cluster);
     let options = CollectorOptions { cluster, directory, bytes_max, age_max };
     let collector = Collector::open(options).await?;

@@ -53,7 +53,9 @@ pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
         let name = copy.file_name().unwrap_or_default().to_string_lossy();
         if args.json {
             let mut line = report_json(&report);
-            line["log"] = json!(name);
+            if let Some(members) = line.as_object_mut() {
+                members.insert("log".to_owned(), json!(name));
+            }
             print::result(&line.to_string())?;
         } else {
             print::note(&format!("log {name}:"));
