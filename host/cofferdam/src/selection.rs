@@ -17,6 +17,9 @@ use crate::granting::Values;
 use crate::records::RecordMode;
 use crate::{Error, Result, consent};
 
+/// Stands for a value that is not read. It is long enough for a secret.
+const UNREAD: &str = "(not read)";
+
 /// Plugins, stores and other parts of a host. A configuration may name further ones.
 #[derive(Clone, Default)]
 pub struct Selection {
@@ -178,7 +181,7 @@ impl OfferedPermission {
             return Err(Error::invalid(format!("`{permission}` needs a value")));
         };
         if values == Values::Leave {
-            return Ok(SecretText::new(""));
+            return Ok(SecretText::new(UNREAD));
         }
         let value = std::env::var(variable).map_err(|_| {
             Error::invalid(format!(

@@ -128,7 +128,7 @@ pub enum LoadError {
     },
     /// A secret cannot be redacted reliably.
     #[error("is granted a secret that cannot be used: {0}")]
-    UnusableSecret(#[from] UnusableSecret),
+    UnusableSecret(UnusableSecret),
     /// The component has another digest than the one that is required.
     #[error("has the digest {found}, which is not the one in the lock file")]
     Digest {
@@ -190,5 +190,12 @@ fn hint(imports: &[String]) -> &'static str {
         "; adapt the module with the WASI preview 1 adapter, or build for wasm32-wasip2"
     } else {
         ""
+    }
+}
+
+// Not `#[from]`: the message says the cause, which is no source to be shown again.
+impl From<UnusableSecret> for LoadError {
+    fn from(error: UnusableSecret) -> Self {
+        Self::UnusableSecret(error)
     }
 }

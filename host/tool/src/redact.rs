@@ -1,12 +1,14 @@
 //! Redacts the values of secrets.
 
+mod spellings;
+
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
+use self::spellings::SpellingSearch;
 use crate::output::ResourceBody;
 use crate::permission::SecretText;
 use crate::{CallRecord, Content, Outcome, Output, ToolError, ToolFailure};
@@ -24,7 +26,7 @@ const SECRET_BYTES_MAX: usize = 64 * 1024;
 /// it.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    found: Option<AhoCorasick>,
+    search: SpellingSearch,
     /// Replacement for each spelling.
     replacements: Vec<String>,
 }
@@ -72,31 +74,24 @@ impl Redactor {
                 replacements.push(format!("[secret {name}]"));
             }
         }
-        if patterns.is_empty() {
-            return Ok(Self::default());
-        }
-        // With the longest match, a secret that contains another one is redacted as a whole.
-        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
-        match built {
-            Ok(found) => Ok(Self { found: Some(found), replacements }),
-            Err(_) => Err(UnusableSecret::TooLong { name: "of the plugin".to_owned() }),
-        }
+        let search = SpellingSearch::new(&patterns)
+            .map_err(|_| UnusableSecret::TooLong { name: "of the plugin".to_owned() })?;
+        Ok(Self { search, replacements })
     }
 
     /// Returns whether there is nothing to redact.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.found.is_none()
+        self.search.is_empty()
     }
 
     /// Redacts a string.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match &self.found {
-            Some(found) if found.is_match(text) => {
-                Cow::Owned(found.replace_all(text, &self.replacements))
-            }
-            _ => Cow::Borrowed(text),
+        match self.search.replace(text.as_bytes(), &self.replacements) {
+            // Spellings and their replacements are UTF-8, and so is the result.
+            Some(clean) => Cow::Owned(String::from_utf8(clean).unwrap_or_default()),
+            None => Cow::Borrowed(text),
         }
     }
 
@@ -229,12 +224,7 @@ impl Redactor {
     }
 
     fn bytes(&self, data: Vec<u8>) -> Vec<u8> {
-        match &self.found {
-            Some(found) if found.is_match(&data) => {
-                found.replace_all_bytes(&data, &self.replacements)
-            }
-            _ => data,
-        }
+        self.search.replace(&data, &self.replacements).unwrap_or(data)
     }
 }
 
