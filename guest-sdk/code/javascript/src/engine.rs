@@ -9,9 +9,9 @@ use rquickjs::{Context, Ctx, Function, Object, Persistent, Runtime, Value};
 
 use crate::{calls, console, convert, timers};
 
-/// Limit of the program's objects. The rest of the 64 MiB is for the parser and for texts on their
-/// way to and from the host.
-const MEMORY_BYTES_MAX: usize = 44 << 20;
+/// Limit of the program's objects. The rest of the 128 MiB that a program has by default is for the
+/// parser and for texts on their way to and from the host.
+const MEMORY_BYTES_MAX: usize = 96 << 20;
 /// Limit of the stack in linear memory, at which recursion ends as a `RangeError`. The stack of
 /// WebAssembly, which traps when it is full, is in proportion to it: see `quickjs_config.h`.
 const STACK_BYTES_MAX: usize = if cfg!(target_arch = "wasm32") { 256 << 10 } else { 1 << 20 };

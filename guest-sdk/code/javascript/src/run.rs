@@ -272,7 +272,7 @@ impl<'js> Program<'_, 'js> {
                 failure.message = format!("{tool}: {}", failure.message);
             }
         } else if failure.message == "out of memory" {
-            let advice = "a program has 64 MiB; work on smaller parts";
+            let advice = "the objects of a program have 96 MiB; work on smaller parts";
             failure.suggestion = Some(advice.to_owned());
         }
         failure
