@@ -13,6 +13,7 @@ use crate::file_tools;
 use crate::granting::Values;
 #[cfg(any(feature = "anthropic", feature = "openai"))]
 use crate::model_specs::{self, ModelSpec};
+use crate::records;
 #[cfg(feature = "mcp")]
 use crate::servers::{self, ServerSpec};
 #[cfg(feature = "skills")]
@@ -46,6 +47,12 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
         let models = model_specs::of_config(file)?.into_iter();
         models.map(|(name, model)| (name.to_owned(), model)).collect()
     };
+    records::check(file)?;
+    #[cfg(feature = "mcp")]
+    {
+        crate::serve::check(file)?;
+        servers::check_toolsets(file)?;
+    }
     #[cfg(feature = "cluster")]
     crate::cluster::Rollout::of_config(file)?;
     #[cfg(feature = "skills")]

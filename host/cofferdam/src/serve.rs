@@ -38,3 +38,9 @@ use self::reload::follow;
 pub(crate) use self::running::OfferTarget;
 use self::running::RunningService;
 pub use self::service::{ServeOptions, Service};
+
+/// Checks what a configuration says about clients and what they are shown, without reading secrets.
+pub(crate) fn check(file: &crate::config::ConfigFile) -> crate::Result<()> {
+    access::of_config(file)?;
+    store_resources::StoreResources::check(file)
+}

@@ -25,6 +25,17 @@ pub(crate) fn is_named(file: &ConfigFile, name: &str) -> bool {
     file.config.servers.contains_key(name)
 }
 
+/// Checks the servers that toolsets of a configuration name.
+pub(crate) fn check_toolsets(file: &ConfigFile) -> Result<()> {
+    for server in file.config.toolsets.values().flat_map(|table| &table.servers) {
+        if !is_named(file, server.get_ref()) {
+            let message = format!("there is no server `{}`", server.get_ref());
+            return Err(file.error(server.span(), message).into());
+        }
+    }
+    Ok(())
+}
+
 /// Checks the servers of a configuration without reading values.
 pub(crate) fn check(file: &ConfigFile) -> Result<()> {
     of_config(file, Values::Leave, &Operator::default()).map(drop)

@@ -29,7 +29,7 @@ const REMEDY: &str = "remove it to end the trust in all files";
 /// Configuration that was found in a directory or above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundConfig {
-    /// Path of the file, without symbolic links.
+    /// Path of the file, in a folder without symbolic links.
     pub path: PathBuf,
     /// Trust in the file.
     pub trust: Trust,
@@ -60,7 +60,7 @@ struct TrustFile {
 /// Returns an error if the list of trusted files cannot be read.
 pub fn find_ambient(directory: &Path) -> crate::Result<Option<FoundConfig>> {
     let found = directory.ancestors().map(|above| above.join(CONFIG_FILE)).find(|it| it.is_file());
-    let Some(path) = found.and_then(|path| path.canonicalize().ok()) else { return Ok(None) };
+    let Some(path) = found.and_then(|path| in_folder(&path).ok()) else { return Ok(None) };
     let trust = match (read()?.files.get(&path), digest(&path)) {
         (Some(trusted), Ok(digest)) if *trusted == digest => Trust::Trusted,
         (Some(_), _) => Trust::Changed,
@@ -69,13 +69,14 @@ pub fn find_ambient(directory: &Path) -> crate::Result<Option<FoundConfig>> {
     Ok(Some(FoundConfig { path, trust }))
 }
 
-/// Trusts the current content of a configuration. Returns its path without symbolic links.
+/// Trusts the current content of a configuration. Returns the path that is trusted.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or the home directory is not known.
 pub fn trust_ambient(path: &Path) -> crate::Result<PathBuf> {
-    let path = resolve(path)?;
-    let digest = digest(&path)?;
+    let digest = digest(path)?;
+    let path = in_folder(path)
+        .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))?;
     change(|file| drop(file.files.insert(path.clone(), digest)))?;
     Ok(path)
 }
@@ -87,7 +88,7 @@ pub fn trust_ambient(path: &Path) -> crate::Result<PathBuf> {
 pub fn distrust_ambient(path: &Path) -> crate::Result<bool> {
     // The file may have been deleted since.
     let absolute = std::path::absolute(path).context("the working directory is not known")?;
-    let resolved = path.canonicalize().unwrap_or(absolute);
+    let resolved = in_folder(path).unwrap_or(absolute);
     let mut was_trusted = false;
     change(|file| was_trusted = file.files.remove(&resolved).is_some())?;
     Ok(was_trusted)
@@ -119,9 +120,15 @@ pub(crate) fn follow_edit(path: &Path, before: &str, after: &str) {
     }
 }
 
-fn resolve(path: &Path) -> crate::Result<PathBuf> {
-    path.canonicalize()
-        .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))
+/// Returns the path of a configuration in its folder without symbolic links. A link that is the
+/// file itself stays, because the paths in a configuration are relative to the folder in which it
+/// is named.
+pub(crate) fn in_folder(path: &Path) -> std::io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
+        _ => absolute.canonicalize(),
+    }
 }
 
 fn digest(path: &Path) -> crate::Result<String> {

@@ -14,7 +14,10 @@ use crate::{Error, starter};
 /// A configuration that is being edited.
 #[derive(Clone)]
 pub struct ConfigEditor {
+    /// Path by which the configuration is named.
     path: PathBuf,
+    /// File that is edited.
+    target: PathBuf,
     /// Content of the file before the edits.
     before: String,
     document: DocumentMut,
@@ -52,11 +55,13 @@ impl ConfigEditor {
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
         let document =
             text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
+        let resolved = |found: std::io::Result<PathBuf>| {
+            found.with_context(|| format!("{} cannot be resolved", path.display()))
+        };
         // Edits the target of a symbolic link, so that the link stays.
-        let path = path
-            .canonicalize()
-            .with_context(|| format!("{} cannot be resolved", path.display()))?;
-        Ok(Self { path, before: text, document, changes: Vec::new(), extends_reach: false })
+        let target = resolved(path.canonicalize())?;
+        let path = resolved(crate::trust::in_folder(path))?;
+        Ok(Self { path, target, before: text, document, changes: Vec::new(), extends_reach: false })
     }
 
     /// Begins a configuration that does not exist yet. [`save`](Self::save) creates it.
@@ -66,7 +71,8 @@ impl ConfigEditor {
         let header = starter::header(&file_name);
         let document = header.parse().context("the header is not a configuration")?;
         Ok(Self {
-            path: absolute,
+            path: absolute.clone(),
+            target: absolute,
             before: String::new(),
             document,
             changes: Vec::new(),
@@ -252,7 +258,7 @@ impl ConfigEditor {
             crate::compose::check_reach_of_config(&config)?;
         }
         let text = self.document.to_string();
-        replace_file(&self.path, text.as_bytes())
+        replace_file(&self.target, text.as_bytes())
             .with_context(|| format!("{} cannot be written", self.path.display()))?;
         crate::trust::follow_edit(&self.path, &self.before, &text);
         crate::records::note_grants(&config, &self.changes);
@@ -368,11 +374,22 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     replace(path, bytes, None)
 }
 
+/// Returns an error if a file cannot be replaced atomically: its directory does not exist, or
+/// cannot be written.
+pub fn check_replaceable(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    tempfile::NamedTempFile::new_in(folder_of(path)).map(drop)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Replaces a file. Temporary files are private, so without a `mode` the result is too.
 fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std::io::Result<()> {
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     file.write_all(bytes)?;
     if let Some(mode) = mode {
         file.as_file().set_permissions(mode)?;
@@ -425,6 +442,7 @@ http = [
             changes: Vec::new(),
             extends_reach: false,
             path: PathBuf::from("cofferdam.toml"),
+            target: PathBuf::from("cofferdam.toml"),
             before: text.to_owned(),
             document: text.parse().unwrap(),
         };
@@ -506,6 +524,7 @@ http = [
             changes: Vec::new(),
             extends_reach: false,
             path: PathBuf::from("c.toml"),
+            target: PathBuf::from("c.toml"),
             before: FILE.to_owned(),
             document: FILE.parse().unwrap(),
         };

@@ -26,6 +26,14 @@ pub(super) struct CollectorTable {
     service: Option<String>,
 }
 
+/// Checks the address of the collector, without reading the values of headers.
+pub(crate) fn check(file: &ConfigFile) -> Result<()> {
+    let Some(table) = &file.config.records.otlp else { return Ok(()) };
+    let exporter = OtlpExporter::new(OtlpOptions::new(table.url.get_ref()));
+    exporter.map_err(|error| file.error(table.url.span(), error.to_string()))?;
+    Ok(())
+}
+
 /// Returns the exporter that a configuration asks for.
 ///
 /// # Errors

@@ -37,21 +37,7 @@ impl HttpAccess {
 
 fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Result<HttpOptions> {
     let file = access_options.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
-    let mut options = HttpOptions::default();
-    if let Some(file) = &file {
-        let table = &file.config.serve;
-        options.hosts.clone_from(&table.hosts);
-        options.origins = origins(file, table)?;
-        options.access = access(file, table)?;
-        if let Some(rate) = &table.rate {
-            let rate_table = rate.get_ref();
-            if !(rate_table.per_second > 0.0 && rate_table.burst >= 1.0) {
-                let message = "`per-second` must be above 0 and `burst` at least 1";
-                return Err(file.error(rate.span(), message).into());
-            }
-            options.rate = Rate { per_second: rate_table.per_second, burst: rate_table.burst };
-        }
-    }
+    let mut options = file.as_ref().map(of_config).transpose()?.unwrap_or_default();
     if access_options.is_open {
         if !options.access.tokens.is_empty() || options.access.oauth.is_some() {
             let message = "--no-auth admits every client, and the configuration limits who may connect; \
@@ -86,6 +72,29 @@ fn own_token(access: &HttpAccess, operator: &Operator) -> crate::Result<TokenAcc
     }
     let sha256 = Sha256::digest(token.token.as_bytes()).into();
     Ok(TokenAccess { name: "owner".to_owned(), sha256, sources: None, tools: None, decides: true })
+}
+
+/// Returns the options that a configuration has for the endpoint.
+///
+/// # Errors
+/// Returns an error if one of them is invalid.
+pub(crate) fn of_config(file: &ConfigFile) -> crate::Result<HttpOptions> {
+    let table = &file.config.serve;
+    let mut options = HttpOptions {
+        hosts: table.hosts.clone(),
+        origins: origins(file, table)?,
+        access: access(file, table)?,
+        ..HttpOptions::default()
+    };
+    if let Some(rate) = &table.rate {
+        let rate_table = rate.get_ref();
+        if !(rate_table.per_second > 0.0 && rate_table.burst >= 1.0) {
+            let message = "`per-second` must be above 0 and `burst` at least 1";
+            return Err(file.error(rate.span(), message).into());
+        }
+        options.rate = Rate { per_second: rate_table.per_second, burst: rate_table.burst };
+    }
+    Ok(options)
 }
 
 fn default_token_file() -> crate::Result<PathBuf> {

@@ -44,7 +44,16 @@ impl StoreResources {
 
     /// Opens the stores that `serve.stores` of a configuration names.
     pub(super) fn of_config(file: &ConfigFile) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
-        let stores = Stores::new(file, Values::Read);
+        Self::open(file, Values::Read)
+    }
+
+    /// Checks the stores that `serve.stores` names, without reading secrets.
+    pub(super) fn check(file: &ConfigFile) -> crate::Result<()> {
+        Self::open(file, Values::Leave).map(drop)
+    }
+
+    fn open(file: &ConfigFile, values: Values) -> crate::Result<Vec<Arc<dyn ResourceSource>>> {
+        let stores = Stores::new(file, values);
         let mut sources: Vec<Arc<dyn ResourceSource>> = Vec::new();
         for name in &file.config.serve.stores {
             let mount = MountName::new(name.get_ref().as_str())
