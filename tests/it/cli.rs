@@ -170,6 +170,25 @@ fn a_result_is_written_to_a_file() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_result_is_written_through_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
+    std::fs::write(&target, "before, and longer than the result of the call").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let text = plugin("text");
+    let output =
+        |path: &str| run(&["call", "word_count", "text=a b", "--plugin", &text, "--output", path]);
+    assert_eq!(output(link.to_str().unwrap()).code, 0);
+    assert!(link.is_symlink());
+    assert!(std::fs::read_to_string(&target).unwrap().starts_with("{\"words\":2"));
+    let missing = folder.path().join("missing/file");
+    let refused = output(missing.to_str().unwrap());
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains(missing.to_str().unwrap()), "{}", refused.stderr);
+}
+
+#[test]
 fn a_limit_that_was_exceeded_is_named_with_the_flag_that_raises_it() {
     let spin = |flags: &[&str]| {
         let ran = run(&[&["call", "spin", "--plugin", &plugin("crash")], flags].concat());
@@ -349,10 +368,11 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
-fn ctrl_c_stops_a_call() {
+fn ctrl_c_and_sigterm_stop_a_call() {
     use std::time::{Duration, Instant};
-    let child = command()
-        .args([
+    let sleeping = || {
+        let mut command = command();
+        command.args([
             "call",
             "sleep",
             r#"{"ms":600000}"#,
@@ -360,18 +380,19 @@ fn ctrl_c_stops_a_call() {
             "5m",
             "--plugin",
             &plugin("crash"),
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        ]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children = [Signal::INT, Signal::TERM].map(|signal| (signal, sleeping()));
     std::thread::sleep(Duration::from_secs(2));
-    let started = Instant::now();
-    send_signal(child.id(), Signal::INT);
-    let ran = ran(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 130, "{}", ran.stderr);
-    assert_eq!(ran.stdout, "");
-    assert!(started.elapsed() < Duration::from_secs(2));
+    for (signal, child) in children {
+        let started = Instant::now();
+        send_signal(child.id(), signal);
+        let ran = ran(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 130, "{signal:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
 }
 
 #[test]

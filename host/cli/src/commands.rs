@@ -138,3 +138,13 @@ pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
     });
     token
 }
+
+/// Returns whether a command waits for SIGTERM itself, and ends in an orderly way.
+pub(crate) fn handles_termination(command: &Command) -> bool {
+    use crate::args::log::LogCommand;
+    match command {
+        Command::Serve(_) | Command::Dev(_) | Command::Worker(_) => true,
+        Command::Log(args) => matches!(args.command, Some(LogCommand::Collect(_))),
+        _ => false,
+    }
+}

@@ -83,7 +83,12 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     };
     let runtime = runtime.enable_all().build()?;
     memory::watch(runtime.handle());
-    let result = runtime.block_on(commands::run(cli));
+    let handles_termination = commands::handles_termination(&cli.command);
+    let command = commands::run(cli);
+    let result = match handles_termination {
+        true => runtime.block_on(command),
+        false => runtime.block_on(signals::until_terminated(command)),
+    };
     // A guest can leave a thread blocked in a file operation. The process does not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(20));
     result

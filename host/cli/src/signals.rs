@@ -17,6 +17,28 @@ pub(crate) fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs a command until it ends, or SIGTERM asks this program to end. The command is dropped then,
+/// which ends the programs that it has started; the caller restores the terminal.
+#[cfg(unix)]
+pub(crate) async fn until_terminated(
+    command: impl Future<Output = anyhow::Result<Exit>>,
+) -> anyhow::Result<Exit> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = command => ended,
+        _ = terminate.recv() => Ok(Exit::Interrupted),
+    }
+}
+
+/// Runs a command until it ends. On Windows, nothing asks a program of a console to end but Ctrl-C.
+#[cfg(windows)]
+pub(crate) async fn until_terminated(
+    command: impl Future<Output = anyhow::Result<Exit>>,
+) -> anyhow::Result<Exit> {
+    command.await
+}
+
 /// Signals that ask this program to end.
 #[cfg(unix)]
 pub(crate) struct EndRequests {

@@ -426,7 +426,7 @@ pub fn read_signing_key_ambient(path: &Path) -> Result<SigningKey> {
     let source = SecretSource::File(path.to_owned());
     let pem = source.read_ambient(Path::to_owned)?;
     let key = SigningKey::from_pem(pem.expose().as_bytes());
-    key.with_context(|| format!("{} cannot be used", path.display()))
+    key.map_err(|error| Error::invalid(format!("{} cannot be used: {error}", path.display())))
 }
 
 /// Reads the certificates of a file in PEM.

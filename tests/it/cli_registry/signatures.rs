@@ -12,7 +12,7 @@ fn rules_say_who_must_have_signed_a_plugin() {
     std::fs::copy(guest("text"), folder.path("text.wasm")).unwrap();
     folder.done(&["keys", "new", "acme"]);
     folder.done(&["keys", "new", "evil"]);
-    let again = folder.refused(5, &["keys", "new", "acme"]);
+    let again = folder.refused(2, &["keys", "new", "acme"]);
     assert!(again.contains("acme.key cannot be created"), "{again}");
     let host = registry.inner.host();
     let rule =

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use cofferdam::config::edit::replace_file;
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::output::ResourceBody;
 use cofferdam_tool::{CallContext, Completion, Content, Outcome, Output, RefusedCall};
@@ -16,7 +15,11 @@ use cofferdam::{Host, Purpose};
 
 pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = arguments::read(&args.arguments)?;
-    let tools = host::load(global, &args.plugins, Purpose::Call).await?;
+    let cancellation = commands::cancelled_by_ctrl_c();
+    let tools = tokio::select! {
+        loaded = host::load(global, &args.plugins, Purpose::Call) => loaded?,
+        () = cancellation.cancelled() => return Ok(Exit::Interrupted),
+    };
     if let Some(unavailable) = tools.unavailable_plugin_of(&args.tool) {
         let (tool, name) = (&args.tool, &unavailable.name);
         let message = format!(
@@ -24,7 +27,6 @@ pub(crate) async fn run(global: &Global, args: CallArgs) -> anyhow::Result<Exit>
         );
         return Err(ConsentError(message).into());
     }
-    let cancellation = commands::cancelled_by_ctrl_c();
     let changes_nothing = args.dry_run && tools.is_file_tool(&args.tool);
     if !(args.yes || changes_nothing) {
         tokio::select! {
@@ -132,7 +134,10 @@ fn write_output(output: &Output, path: &Path) -> anyhow::Result<()> {
             .into());
         }
     };
-    replace_file(path, data)?;
+    // Through links, and to devices and pipes.
+    std::fs::write(path, data).map_err(|error| {
+        UsageError(format!("--output: {} cannot be written: {error}", path.display()))
+    })?;
     let size = print::bytes(u64::try_from(data.len()).unwrap_or(u64::MAX));
     print::note(&format!("{size} written to {}", path.display()));
     Ok(())

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use cofferdam_engine::manifest::{MANIFEST_BYTES_MAX, embed_manifest};
 use cofferdam_engine::screen::ScreenLimits;
 use cofferdam_files::{read_named_ambient, read_named_text_ambient};
@@ -20,7 +19,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<Exit> {
         .map_err(|error| UsageError(format!("{component}: {error}")))?;
     let output = args.output.as_ref().unwrap_or(&args.component);
     replace_file(output, &with)
-        .with_context(|| format!("{} cannot be written", output.display()))?;
+        .map_err(|error| UsageError(format!("{} cannot be written: {error}", output.display())))?;
     print::note(&format!(
         "{} holds {manifest} ({})",
         output.display(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cofferdam::agent_file::AgentFile;
 use cofferdam::config::ConfigFile;
-use cofferdam::config::edit::replace_file;
+use cofferdam::config::edit::{check_replaceable, replace_file};
 use cofferdam::model_specs::{self, ModelSpec};
 use cofferdam::records::CallLog;
 use cofferdam::workflow_file::AgentParts;
@@ -66,6 +66,9 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     }
     // An invalid model or tool is one error instead of one for each run.
     agent()?;
+    if let Some(path) = &args.report {
+        check_replaceable(path).map_err(|error| unwritable(path, &error))?;
+    }
     let runs = |case: &EvalCase| u64::from(args.runs.map_or(case.runs, |runs| runs.get()));
     let options = EvalOptions {
         runs: args.runs.map(|runs| runs.get()),
@@ -87,12 +90,6 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     report.model = model.to_string();
     report.judge = judge.map(|judge| judge.to_string());
     let comparison = before.map(|before| Comparison::between(&before, &report));
-    if let Some(path) = &args.report {
-        let bytes = serde_json::to_vec(&report)?;
-        replace_file(path, &bytes).map_err(|error| {
-            UsageError(format!("{} cannot be written: {error}", path.display()))
-        })?;
-    }
     if args.json {
         print::result(&json!({"report": report, "comparison": comparison}).to_string())?;
     } else {
@@ -101,12 +98,20 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
             print::report(&comparison.to_string())?;
         }
     }
+    if let Some(path) = &args.report {
+        let bytes = serde_json::to_vec(&report)?;
+        replace_file(path, &bytes).map_err(|error| unwritable(path, &error))?;
+    }
     Ok(match (report.is_passed(), report.is_complete()) {
         _ if options.cancellation.is_cancelled() => Exit::Interrupted,
         (true, _) => Exit::Ok,
         (false, true) => Exit::ToolFailure,
         (false, false) => Exit::Plugin,
     })
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> UsageError {
+    UsageError(format!("{} cannot be written: {error}", path.display()))
 }
 
 /// Reads the cases that the flags select.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use cofferdam::config::ConfigFile;
 use cofferdam::record::{CallEntry, Log};
 use cofferdam::replay::{self, ReplayPlugins, ReplayReport, ReplaySummary};
@@ -74,7 +73,7 @@ async fn one(
     recording: Arc<CallRecording>,
 ) -> anyhow::Result<Exit> {
     if let Some(directory) = &args.bisect {
-        return bisect(plugins.engine(), directory, &recording).await;
+        return bisect(plugins.engine(), directory, &recording, args.json).await;
     }
     let plugin = plugins.of(&recording).await?;
     let report = replay::run(&plugin, &recording).await;
@@ -212,17 +211,19 @@ async fn bisect(
     engine: &Engine,
     directory: &Path,
     recording: &Arc<CallRecording>,
+    is_json: bool,
 ) -> anyhow::Result<Exit> {
     let components = components(directory)?;
     let name = PluginName::new(recording.plugin.name.as_str())?;
     // The first half ends as recorded, the second half does not: as in `git bisect`.
-    let (mut first, mut after) = (0, components.len());
+    let (mut first, mut after, mut runs) = (0, components.len(), 0);
     while first < after {
         let middle = first.midpoint(after);
         let Some(component) = components.get(middle) else { break };
         let plugin = host::load_without_grants(engine, name.clone(), component.clone()).await?;
         let is_identical =
             replay::run(&plugin, recording).await.is_ok_and(|report| report.is_identical());
+        runs += 1;
         let verdict = if is_identical { "identical" } else { "differs" };
         print::aside(&format!("{}: {verdict}", component.display()));
         if is_identical {
@@ -231,23 +232,25 @@ async fn bisect(
             after = middle;
         }
     }
-    match components.get(first) {
-        Some(component) => {
-            print::result(&component.display().to_string())?;
-            Ok(Exit::ToolFailure)
-        }
-        None => {
-            print::note("the replay is identical in all components");
-            Ok(Exit::Ok)
-        }
+    let found = components.get(first);
+    if is_json {
+        print::result(&json!({"differs": found, "runs": runs}).to_string())?;
+    } else if let Some(component) = found {
+        print::result(&component.display().to_string())?;
+    } else {
+        let components = print::counted(components.len(), "component");
+        print::note(&format!(
+            "the replay is identical in the newest of {components}; {runs} of them ran"
+        ));
     }
+    Ok(if found.is_some() { Exit::ToolFailure } else { Exit::Ok })
 }
 
 /// Returns the components in a directory, the one that was changed first before the others.
 fn components(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let shown = directory.display();
-    let entries =
-        std::fs::read_dir(directory).with_context(|| format!("{shown} cannot be read"))?;
+    let entries = std::fs::read_dir(directory)
+        .map_err(|error| UsageError(format!("{shown} cannot be read: {error}")))?;
     let mut components = Vec::new();
     for entry in entries {
         let path = entry?.path();

@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::Context as _;
 use cofferdam::config::ConfigFile;
 use cofferdam::registry::{
     ArtifactStatement, PluginFetcher, SigningKey, SigningRequest, StatementSummary,
@@ -45,7 +44,9 @@ fn write_new(path: &Path, content: &str, is_private: bool) -> anyhow::Result<()>
         file.write_all(content.as_bytes())?;
         file.sync_all()
     });
-    written.with_context(|| format!("{} cannot be created", path.display()))
+    let failed =
+        |error| UsageError(format!("{} cannot be created: {error}", path.display())).into();
+    written.map_err(failed)
 }
 
 pub(crate) async fn sign(args: &SignArgs) -> anyhow::Result<Exit> {
@@ -70,7 +71,7 @@ pub(super) fn signing_request(key: &Path, attest: &[String]) -> anyhow::Result<S
             UsageError(format!("`{named}` is not TYPE=FILE, such as cyclonedx=bom.json"))
         })?;
         let content = cofferdam_files::read_named_ambient(Path::new(path), STATEMENT_BYTES_MAX)
-            .with_context(|| format!("{path} cannot be read"))?;
+            .map_err(|error| UsageError(format!("{path} cannot be read: {error}")))?;
         let predicate = serde_json::from_slice(&content)
             .map_err(|error| UsageError(format!("{path} is not JSON: {error}")))?;
         Ok(ArtifactStatement { predicate_type: predicate_type(kind)?, predicate })

@@ -41,6 +41,11 @@ impl<R: AsyncRead + Send + Unpin> LineReader<R> {
                         "expected lines of at most {LINE_BYTES_MAX} bytes, found a longer one"
                     )));
                 }
+                Some(Err(LinesCodecError::Io(error)))
+                    if error.kind() == std::io::ErrorKind::InvalidData =>
+                {
+                    return Err(Error::invalid("expected lines of UTF-8, found other bytes"));
+                }
                 Some(Err(LinesCodecError::Io(error))) => {
                     return Err(error).context("the program cannot be read");
                 }

@@ -176,7 +176,10 @@ pub(super) fn trusted_identity(identity: &str, issuer: Option<&str>) -> Result<T
 /// # Errors
 /// Returns an error if the file cannot be read, or is not a public key of the curve P-256.
 pub fn read_public_key_ambient(path: &Path) -> Result<PublicKey> {
-    let unreadable = || format!("{} cannot be used", path.display());
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::invalid(format!("{} cannot be used: {error}", path.display()))
+    };
     let pem = cofferdam_files::read_named_ambient(path, KEY_BYTES_MAX);
-    PublicKey::from_pem(&pem.with_context(unreadable)?).with_context(unreadable)
+    let pem = pem.map_err(|error| failed(&error))?;
+    PublicKey::from_pem(&pem).map_err(|error| failed(&error))
 }

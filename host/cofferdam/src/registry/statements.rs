@@ -10,7 +10,6 @@ use cofferdam_registry::{
 };
 
 use super::publish::{Publication, SigningRequest};
-use crate::error::Context as _;
 use crate::{Error, Result};
 
 /// Name of a README.
@@ -100,8 +99,11 @@ pub fn find_readme_ambient(component: &Path) -> Option<PathBuf> {
 /// Returns an error if the file cannot be read, is too large or is not UTF-8.
 pub fn read_readme_ambient(path: &Path) -> Result<String> {
     let readme = read_named_text_ambient(path, README_BYTES_MAX);
-    readme.with_context(|| {
-        format!("{} cannot be published; leave it out with --no-readme", path.display())
+    readme.map_err(|error| {
+        let path = path.display();
+        Error::invalid(format!(
+            "{path} cannot be published: {error}; leave it out with --no-readme"
+        ))
     })
 }
 
