@@ -95,7 +95,8 @@ pub struct SearchResults {
     pub files: Vec<FileMatches>,
     /// Reason why results were left out, if any were.
     pub truncated: Option<Truncation>,
-    /// Files and directories that were not searched because the store refuses their names.
+    /// Files and directories that were not searched: the store refuses their names, or a line of a
+    /// file is too long.
     pub not_shown: OmittedNames,
 }
 
@@ -182,11 +183,12 @@ pub async fn search(
     let listing = store.list(directory, query.scope).await?;
     let is_truncated = listing.is_truncated;
     let not_shown = listing.not_shown.clone();
-    let mut results = workers::search(store, paths(listing, directory, query), query).await?;
+    let paths = paths(listing, directory, query);
+    let mut results = workers::search(store, directory, paths, query).await?;
     if is_truncated {
         results.truncated.get_or_insert(Truncation::Entries);
     }
-    results.not_shown = not_shown;
+    results.not_shown.add_below("", not_shown);
     Ok(results)
 }
 

@@ -330,7 +330,8 @@ pub struct Listing {
     pub not_shown: OmittedNames,
 }
 
-/// Files and directories with names that a store refuses.
+/// Files and directories that are left out: a store refuses their names, or they cannot be
+/// searched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct OmittedNames {
@@ -348,7 +349,7 @@ pub struct RefusedName {
     pub directory: String,
     /// The name, with everything escaped that is not printable.
     pub name: String,
-    /// Rule that the name breaks.
+    /// Reason, such as the rule that the name breaks.
     pub reason: String,
 }
 

@@ -175,6 +175,32 @@ async fn a_file_with_a_line_that_is_too_long_is_passed_over_as_a_whole() {
     assert!(!is_found(with_line(file::LINE_BYTES_MAX + 1), "match").await);
 }
 
+#[tokio::test]
+async fn files_with_a_line_that_is_too_long_are_named() {
+    let large = Quota { bytes_max: u64::MAX, file_bytes_max: u64::MAX, ..Quota::default() };
+    let store: Arc<dyn FileStore> = Arc::new(MemoryStore::new(large));
+    let long = vec![b' '; file::LINE_BYTES_MAX + 1];
+    let end = [&b"match\n"[..], &long].concat();
+    let binary = [&b"\xff"[..], &long].concat();
+    for (name, content) in [
+        ("in/a/first", long),
+        ("in/end", end),
+        ("in/binary", binary),
+        ("in/short", b"match".to_vec()),
+    ] {
+        let path = StorePath::file(name).unwrap();
+        store.write(&path, content, WriteMode::Create).await.unwrap();
+    }
+    let directory = StorePath::directory("in").unwrap();
+    let results = search(&store, &directory, &query("match")).await.unwrap();
+    assert_eq!(results.files.len(), 1);
+    let named: Vec<_> = results.not_shown.names.iter().collect();
+    let paths = named.iter().map(|name| (name.directory.as_str(), name.name.as_str()));
+    assert_eq!(paths.collect::<Vec<_>>(), [("a", "first"), ("", "end")]);
+    assert_eq!(named[0].reason, "a line has more than 8388608 bytes");
+    assert_eq!(results.not_shown.count, 2);
+}
+
 /// A short pattern that stands for a very long one.
 const SLOW: &str = "(?:a?){60000}!b";
 

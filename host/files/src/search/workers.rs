@@ -4,12 +4,15 @@
 //! and searches it there. There are no more workers than processors, because searching is
 //! CPU-bound. When the search is dropped, the workers stop before they read on.
 
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::file::{self, LongLine};
 use super::pattern::SearchPattern;
 use super::tally::MatchTally;
-use super::{SearchQuery, SearchResults, file};
+use super::{SearchQuery, SearchResults};
+use crate::store::RefusedName;
 use crate::{FileError, FileStore, StorePath, blocking};
 
 /// More do not help, because then the list of files and the memory are the bottleneck.
@@ -21,21 +24,26 @@ const FILES_PER_WORKER_MIN: usize = 4;
 struct Job {
     store: Arc<dyn FileStore>,
     query: SearchQuery,
+    /// Directory that is searched.
+    directory: StorePath,
     paths: Vec<StorePath>,
     /// Index of the next file to take.
     next: AtomicUsize,
     /// Files from this index on are not wanted.
     end: AtomicUsize,
     tally: Mutex<MatchTally>,
+    /// Indexes of files with a line that is too long, with its limit.
+    long: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Searches `paths` and returns the matches in their order.
+/// Searches `paths` below `directory` and returns the matches in their order.
 pub(super) async fn search(
     store: &Arc<dyn FileStore>,
+    directory: &StorePath,
     paths: Vec<StorePath>,
     query: &SearchQuery,
 ) -> Result<SearchResults, FileError> {
-    let job = Arc::new(Job::new(store, paths, query));
+    let job = Arc::new(Job::new(store, directory, paths, query));
     let _stop = StopOnDrop(&job);
     if blocking::can_spawn() {
         let start = || {
@@ -53,19 +61,33 @@ pub(super) async fn search(
     Ok(job.take_results())
 }
 
+fn long_file(directory: &StorePath, path: &StorePath, bytes_max: usize) -> RefusedName {
+    let name = path.below(directory).unwrap_or(path.as_str());
+    let (folder, name) = name.rsplit_once('/').unwrap_or(("", name));
+    let reason = format!("a line has more than {bytes_max} bytes");
+    RefusedName::new(folder, OsStr::new(name), reason)
+}
+
 fn worker_count(files: usize) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     files.div_ceil(FILES_PER_WORKER_MIN).min(processors).min(WORKERS_MAX)
 }
 
 impl Job {
-    fn new(store: &Arc<dyn FileStore>, paths: Vec<StorePath>, query: &SearchQuery) -> Self {
+    fn new(
+        store: &Arc<dyn FileStore>,
+        directory: &StorePath,
+        paths: Vec<StorePath>,
+        query: &SearchQuery,
+    ) -> Self {
         Self {
             store: Arc::clone(store),
+            directory: directory.clone(),
             query: query.clone(),
             next: AtomicUsize::new(0),
             end: AtomicUsize::new(paths.len()),
             tally: Mutex::new(MatchTally::new(paths.len(), query.caps.matches_max)),
+            long: Mutex::default(),
             paths,
         }
     }
@@ -78,10 +100,16 @@ impl Job {
             let Some(path) = self.paths.get(index).filter(|_| is_wanted()) else { return };
             let found =
                 file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
-            if let Some(matches) = found {
-                let end =
-                    self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(index, matches);
-                self.end.fetch_min(end, Ordering::Relaxed);
+            match found {
+                Ok(Some(matches)) => {
+                    let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.end.fetch_min(tally.add(index, matches), Ordering::Relaxed);
+                }
+                Ok(None) => {}
+                Err(LongLine { bytes_max }) => {
+                    let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+                    long.push((index, bytes_max));
+                }
             }
         }
     }
@@ -89,7 +117,17 @@ impl Job {
     /// Takes the results. All workers must be done.
     fn take_results(&self) -> SearchResults {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *tally, MatchTally::new(0, 0)).into_results(&self.paths)
+        let mut results =
+            std::mem::replace(&mut *tally, MatchTally::new(0, 0)).into_results(&self.paths);
+        drop(tally);
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.sort_unstable();
+        for (index, bytes_max) in long.drain(..) {
+            if let Some(path) = self.paths.get(index) {
+                results.not_shown.add(|| long_file(&self.directory, path, bytes_max));
+            }
+        }
+        results
     }
 }
 
@@ -115,7 +153,8 @@ mod tests {
             store.write(path, b"match".to_vec(), WriteMode::Create).await.unwrap();
         }
         let query = SearchQuery::new("match", true).unwrap();
-        let job = Job::new(&(Arc::new(store) as Arc<dyn FileStore>), paths, &query);
+        let store = Arc::new(store) as Arc<dyn FileStore>;
+        let job = Job::new(&store, &StorePath::ROOT, paths, &query);
         drop(StopOnDrop(&job));
         job.work().await;
         assert_eq!(job.take_results(), SearchResults::default());
