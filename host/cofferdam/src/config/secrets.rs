@@ -1,11 +1,14 @@
 //! `[secrets]`: sources of secrets.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Context as _;
 use cofferdam_engine::sys::permissions;
 use cofferdam_tool::permission::SecretText;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::Error;
 
@@ -13,8 +16,7 @@ use crate::Error;
 pub const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Source of a secret. The value itself is never in the configuration.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+#[derive(Debug, Clone)]
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),
@@ -22,6 +24,47 @@ pub enum SecretSource {
     File(PathBuf),
     /// An entry of the operating system's keyring: `service/user`.
     Keyring(String),
+}
+
+/// Form of a source in a configuration.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+enum SourceTable {
+    Env(String),
+    File(PathBuf),
+    Keyring(String),
+}
+
+/// Reads the source of a secret. An error does not repeat a value that was written instead.
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = SecretSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table such as { env = \"NAME\" }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _value: &str) -> Result<SecretSource, E> {
+        Err(E::custom(
+            "expected the source of a secret, such as { env = \"NAME\" }, found a string; a secret \
+             itself must not be in this file",
+        ))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SecretSource, A::Error> {
+        Ok(match SourceTable::deserialize(MapAccessDeserializer::new(map))? {
+            SourceTable::Env(name) => SecretSource::Env(name),
+            SourceTable::File(path) => SecretSource::File(path),
+            SourceTable::Keyring(entry) => SecretSource::Keyring(entry),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
 }
 
 impl SecretSource {
@@ -117,6 +160,17 @@ mod tests {
             .unwrap();
         let secret = source.read_ambient(|path| folder.join(path));
         secret.map(|secret| secret.expose().to_owned()).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_value_that_is_written_as_its_source_is_not_repeated() {
+        let parsed = toml::from_str::<std::collections::BTreeMap<String, SecretSource>>;
+        let error = parsed("s = \"ghp_canary0123\"").unwrap_err().message().to_owned();
+        assert!(error.contains("{ env = \"NAME\" }") && !error.contains("canary"), "{error}");
+        for invalid in ["s = 5", "s = {}", "s = { value = \"x\" }", "s = { env = 1 }"] {
+            assert!(parsed(invalid).is_err(), "{invalid}");
+        }
+        assert!(parsed("s = { env = \"NAME\" }").is_ok());
     }
 
     #[cfg(unix)]
