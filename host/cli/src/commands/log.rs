@@ -24,6 +24,9 @@ use crate::args::log::{
 use crate::exit::{Exit, UsageError};
 use crate::{commands, print};
 
+/// Message if there is no log yet.
+const NOTHING_RECORDED: &str = "nothing is recorded yet; `serve`, `chat` and `workflow run` record \
+                                their calls, and `call --record` records one";
 /// Time between two looks for new calls.
 const TAIL_INTERVAL: Duration = Duration::from_millis(200);
 /// Name of the service in exported spans.
@@ -65,12 +68,18 @@ pub(super) fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
     open_in(&directory(args)?.0, args)
 }
 
+/// Opens the log for a command that needs a call of it.
+pub(super) fn open_with_calls(args: &LogDirectoryArgs) -> anyhow::Result<Log> {
+    let (directory, _) = directory(args)?;
+    if args.directory.is_none() && !directory.exists() {
+        return Err(UsageError(NOTHING_RECORDED.to_owned()).into());
+    }
+    Ok(Log::open(directory).map_err(|error| UsageError(error.to_string()))?)
+}
+
 fn open_in(directory: &Path, args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
     if args.directory.is_none() && !directory.exists() {
-        print::note(
-            "nothing is recorded yet; `serve`, `chat` and `workflow run` record their calls, and \
-             `call --record` records one",
-        );
+        print::note(NOTHING_RECORDED);
         return Ok(None);
     }
     Ok(Some(Log::open(directory).map_err(|error| UsageError(error.to_string()))?))
@@ -205,8 +214,11 @@ async fn tail(args: &LogTailArgs) -> anyhow::Result<Exit> {
 
 fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
     let filter = filter(&args.filter, None)?;
-    let Some(log) = open(&args.log)? else { return Ok(Exit::Ok) };
-    let stats = log.stats(&filter)?;
+    let log = open(&args.log)?;
+    if log.is_none() && !args.json {
+        return Ok(Exit::Ok);
+    }
+    let stats = log.map(|log| log.stats(&filter)).transpose()?.unwrap_or_default();
     if args.json {
         print::result(&serde_json::to_string(&stats)?)?;
         return Ok(Exit::Ok);
@@ -290,9 +302,12 @@ fn prune(args: &LogPruneArgs) -> anyhow::Result<Exit> {
     let (bytes_max, age_max) = records::limits(config.as_ref())?;
     let bytes_max = args.max_size.map_or(bytes_max, |mebibytes| mebibytes << 20);
     let age_max = args.max_age.map_or(age_max, |days| Duration::from_secs(days * 24 * 60 * 60));
-    let Some(log) = open_in(&directory, &args.log)? else { return Ok(Exit::Ok) };
-    let PruneReport { segments, blobs, bytes_freed, bytes_left, .. } =
-        log.prune(bytes_max, age_max)?;
+    let log = open_in(&directory, &args.log)?;
+    if log.is_none() && !args.json {
+        return Ok(Exit::Ok);
+    }
+    let pruned = log.map(|log| log.prune(bytes_max, age_max)).transpose()?.unwrap_or_default();
+    let PruneReport { segments, blobs, bytes_freed, bytes_left, .. } = pruned;
     if args.json {
         let report = json!({
             "segments": segments,

@@ -32,7 +32,7 @@ pub(crate) async fn run(global: &Global, args: &ReplayArgs) -> anyhow::Result<Ex
         let plugins = plugins(global, args, config, None)?;
         return one(args, plugins, &file.display().to_string(), recording).await;
     }
-    let Some(log) = log::open(&args.log)? else { return Ok(Exit::Usage) };
+    let log = log::open_with_calls(&args.log)?;
     let plugins = plugins(global, args, config, Some(&log))?;
     if let Some(id) = &args.id {
         let call = log.find(id).map_err(|error| UsageError(error.to_string()))?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
+use cofferdam_engine::sys::permissions;
 use cofferdam_workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError,
     WorkflowRun,
@@ -247,6 +248,17 @@ impl CheckpointDirectory {
         made.map_err(|error| {
             UsageError(format!("checkpoints cannot be kept in {}: {error}", directory.display()))
         })?;
+        let shown = directory.display();
+        // On Windows, directories cannot be opened like this, and the access list is not checked.
+        let is_exposed = std::fs::File::open(directory).is_ok_and(|opened| {
+            permissions::is_private(&opened).is_ok_and(|is_private| !is_private)
+        });
+        if is_exposed {
+            print::note(&format!(
+                "warning: other users can read the checkpoints, and so the conversations, in \
+                 {shown}; run: chmod 700 '{shown}'"
+            ));
+        }
         Self::open_existing(directory)
     }
 

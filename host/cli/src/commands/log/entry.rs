@@ -22,7 +22,7 @@ const PAYLOADS: [(PayloadKind, &str); 7] = [
 ];
 
 pub(super) fn show(args: &LogShowArgs) -> anyhow::Result<Exit> {
-    let Some(log) = super::open(&args.log)? else { return Ok(Exit::Usage) };
+    let log = super::open_with_calls(&args.log)?;
     let call = log.find(&args.id).map_err(|error| UsageError(error.to_string()))?;
     if args.diff {
         return diff(&log, &call);
