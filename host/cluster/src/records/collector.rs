@@ -1,6 +1,6 @@
 //! Collector side: copies the logs of workers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,10 @@ const LIST_INTERVAL: Duration = Duration::from_secs(300);
 const WAITING_MAX: usize = 4096;
 /// Seconds of changes that are looked at again: times of files are whole seconds.
 const CHANGES_AGAIN: i64 = 2;
+/// Maximum number of logs that are reported because they cannot be copied.
+const REFUSED_MAX: usize = 1000;
+/// Maximum number of files of one log that are reported because they cannot be copied.
+const PROBLEMS_MAX: usize = 100;
 /// Maximum number of files that one look at a log returns.
 const FILES_MAX: usize = 1_000_000;
 
@@ -40,6 +44,8 @@ pub struct LogCollector {
     link: Arc<CollectorLink>,
     collection: Arc<LogCollection>,
     logs: BTreeMap<String, KnownLog>,
+    /// Digests of logs that cannot be copied.
+    refused: BTreeSet<String>,
     running: JoinSet<CollectedLog>,
 }
 
@@ -118,19 +124,21 @@ impl LogCollector {
         let receiving = Arc::clone(&link).receive(answers);
         link.bus.spawn(Box::pin(receiving));
         let collection = Arc::new(collection);
-        Ok(Self { link, collection, logs: BTreeMap::new(), running: JoinSet::new() })
+        let (logs, refused) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Self { link, collection, logs, refused, running: JoinSet::new() })
     }
 
     /// Looks for logs and copies what they have. Waits at most `wait_max` for that, and returns
     /// what was done; the rest goes on until the next look.
     pub async fn collect(&mut self, wait_max: Duration) -> Vec<CollectedLog> {
-        let waiting = Instant::now() + wait_max;
+        let begun = Instant::now();
+        let waiting = begun + wait_max;
         let mut reports = self.find_logs().await;
         for known in self.logs.values() {
             let Ok(mut log) = Arc::clone(&known.log).try_lock_owned() else { continue };
             if known.heard.elapsed() >= WORKER_GONE {
                 log.copy.lock().unwrap_or_else(PoisonError::into_inner).release();
-            } else {
+            } else if known.heard >= begun {
                 let link = Arc::clone(&self.link);
                 self.running.spawn(async move { log.collect(&link).await });
             }
@@ -174,12 +182,17 @@ impl LogCollector {
                     let log = Arc::new(tokio::sync::Mutex::new(log));
                     self.logs.insert(digest, KnownLog { log, heard: now });
                 }
-                Err(error) => refused.push(CollectedLog {
-                    name,
-                    digest,
-                    problems: vec![error.to_string()],
-                    ..CollectedLog::default()
-                }),
+                Err(error)
+                    if self.refused.len() < REFUSED_MAX && self.refused.insert(digest.clone()) =>
+                {
+                    refused.push(CollectedLog {
+                        name,
+                        digest,
+                        problems: vec![error.to_string()],
+                        ..CollectedLog::default()
+                    });
+                }
+                Err(_) => {}
             }
         }
         refused
@@ -238,7 +251,9 @@ impl FollowedLog {
                 }
                 // The other files can be copied.
                 match self.copy_file(link, &log, &file, bytes).await {
-                    Err(CollectError::Copy(error)) => problems.push(error.to_string()),
+                    Err(CollectError::Copy(error)) if problems.len() < PROBLEMS_MAX => {
+                        problems.push(error.to_string());
+                    }
                     copied => copied?,
                 }
             }
