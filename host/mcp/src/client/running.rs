@@ -338,6 +338,16 @@ mod tests {
     }
 
     #[test]
+    fn questions_end_with_their_call() {
+        let running = running(&[1, 2]);
+        let of_call = |number| Some(InboundStreamOrigin::OutboundRequest(id(number)));
+        let asking = [1, 2].map(|call| running.asking(of_call(call).as_ref()).unwrap());
+        running.remove(&id(1));
+        assert!(asking[0].ended.is_cancelled() && !asking[1].ended.is_cancelled());
+        assert!(running.asking(of_call(1).as_ref()).is_none());
+    }
+
+    #[test]
     fn requests_of_no_call_have_room_for_each_call() {
         let running = running(&[1, 2, 3]);
         let admitted = (0..1000).filter(|number| {
