@@ -1,5 +1,6 @@
 //! Files of a log, for a collector that copies them.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
@@ -21,6 +22,8 @@ pub struct LogFiles {
     key: VerifierKey,
     /// Compressed segment that was read last, so that reading it in parts decompresses it once.
     open: Mutex<Option<OpenSegment>>,
+    /// Times of the last changes of compressed segments, which change no more.
+    compressed: Mutex<HashMap<String, i64>>,
 }
 
 #[derive(Debug)]
@@ -38,7 +41,7 @@ impl LogFiles {
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, EvidenceError> {
         let directory = LogDirectory::open(directory.as_ref())?;
         let key = directory_key(&directory)?;
-        Ok(Self { directory, key, open: Mutex::default() })
+        Ok(Self { directory, key, open: Mutex::default(), compressed: Mutex::default() })
     }
 
     /// Returns the public key of the log.
@@ -57,14 +60,18 @@ impl LogFiles {
         after: Option<&ChangedFile>,
         count_max: usize,
     ) -> Result<Vec<ChangedFile>, RecordError> {
-        let mut files = Vec::new();
+        let (mut files, mut compressed) = (Vec::new(), HashMap::new());
+        let mut last = self.compressed.lock().unwrap_or_else(PoisonError::into_inner);
         for segment in SegmentFile::list(&self.directory)? {
-            let checkpoint = self.directory.facts(&checkpoint_name(segment.stem()));
-            let facts = segment.facts().into_iter().chain(checkpoint);
-            if let Some(changed) = facts.map(|facts| facts.modified).max() {
-                files.push(ChangedFile { changed, name: segment.stem().to_owned() });
+            let known = last.remove(segment.stem()).filter(|_| segment.is_compressed());
+            let Some(changed) = known.or_else(|| self.changed(&segment)) else { continue };
+            if segment.is_compressed() {
+                compressed.insert(segment.stem().to_owned(), changed);
             }
+            files.push(ChangedFile { changed, name: segment.stem().to_owned() });
         }
+        *last = compressed;
+        drop(last);
         if let Some(facts) = self.directory.facts(TOMBSTONES) {
             files.push(ChangedFile { changed: facts.modified, name: TOMBSTONES.to_owned() });
         }
@@ -72,6 +79,13 @@ impl LogFiles {
         files.sort();
         files.truncate(count_max);
         Ok(files)
+    }
+
+    /// Returns the time of the last change of a segment or its checkpoint.
+    fn changed(&self, segment: &SegmentFile) -> Option<i64> {
+        let checkpoint = self.directory.facts(&checkpoint_name(segment.stem()));
+        let facts = segment.facts().into_iter().chain(checkpoint);
+        facts.map(|facts| facts.modified).max()
     }
 
     /// Reads at most `bytes_max` bytes of a file. Returns `None` if the file does not exist, such
