@@ -70,16 +70,21 @@ pub(super) fn open(args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
 
 /// Opens the log for a command that needs a call of it.
 pub(super) fn open_with_calls(args: &LogDirectoryArgs) -> anyhow::Result<Log> {
-    let (directory, _) = directory(args)?;
-    if args.directory.is_none() && !directory.exists() {
-        return Err(UsageError(NOTHING_RECORDED.to_owned()).into());
-    }
-    Ok(Log::open(directory).map_err(|error| UsageError(error.to_string()))?)
+    let log = existing(&directory(args)?.0, args)?;
+    Ok(log.ok_or_else(|| UsageError(NOTHING_RECORDED.to_owned()))?)
 }
 
 fn open_in(directory: &Path, args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
-    if args.directory.is_none() && !directory.exists() {
+    let log = existing(directory, args)?;
+    if log.is_none() {
         print::note(NOTHING_RECORDED);
+    }
+    Ok(log)
+}
+
+/// Opens the log. Returns `None` if it does not exist and was not named.
+fn existing(directory: &Path, args: &LogDirectoryArgs) -> anyhow::Result<Option<Log>> {
+    if args.directory.is_none() && !directory.exists() {
         return Ok(None);
     }
     Ok(Some(Log::open(directory).map_err(|error| UsageError(error.to_string()))?))
@@ -183,17 +188,12 @@ fn line(call: &CallEntry, is_json: bool) -> anyhow::Result<String> {
 async fn tail(args: &LogTailArgs) -> anyhow::Result<Exit> {
     let (directory, _) = directory(&args.log)?;
     // Nothing may have been recorded yet, unless the directory was named.
-    let mut followed = match args.log.directory {
-        Some(_) => {
-            let log = Log::open(&directory).map_err(|error| UsageError(error.to_string()))?;
-            Some(log.follow()?)
-        }
-        None => None,
-    };
+    let mut followed = None;
     let stop = commands::cancelled_by_ctrl_c();
     while !stop.is_cancelled() {
-        if followed.is_none() && directory.exists() {
-            followed = Some(Log::open(&directory)?.follow()?);
+        if followed.is_none() {
+            let log = existing(&directory, &args.log)?;
+            followed = log.map(|log| log.follow()).transpose()?;
         }
         let calls = followed.as_mut().map(|log| log.poll()).transpose()?.unwrap_or_default();
         let is = |wanted: &Option<String>, found: Option<&str>| {

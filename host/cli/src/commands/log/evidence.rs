@@ -28,48 +28,35 @@ pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
         witnesses.push(key.map_err(|error| UsageError(format!("--witness: {error}")))?);
     }
     let options = VerifyOptions { kept: &kept, key: key.as_ref(), witnesses: &witnesses };
-    let verify = |log: &Path| {
-        verify_with(log, options)
-            .map_err(|error| anyhow::Error::from(UsageError(error.to_string())))
-    };
-    let copies = copied_logs(&directory).map_err(|error| UsageError(error.to_string()))?;
-    if copies.is_empty() {
-        let report = verify(&directory)?;
-        if args.json {
-            print::result(&report_json(&report).to_string())?;
-        } else {
-            show(&report, &kept)?;
-        }
-        return Ok(exit_of(&report));
-    }
-    if !kept.is_empty() || key.is_some() {
+    let unusable = |error: &dyn std::fmt::Display| UsageError(error.to_string());
+    let copies = copied_logs(&directory).map_err(|error| unusable(&error))?;
+    let is_collection = !copies.is_empty();
+    if is_collection && (!kept.is_empty() || key.is_some()) {
         let message = "--kept and --key are about one log; name its folder with --directory, such \
                        as DIR/logs/3f2a91c0…";
         return Err(UsageError(message.to_owned()).into());
     }
     let mut exit = Exit::Ok;
-    for copy in copies {
-        let report = verify(&copy)?;
-        let name = copy.file_name().unwrap_or_default().to_string_lossy();
+    for log in if is_collection { copies } else { vec![directory] } {
+        let report = verify_with(&log, options).map_err(|error| unusable(&error))?;
+        let name = log.file_name().unwrap_or_default().to_string_lossy();
         if args.json {
             let mut line = report_json(&report);
-            if let Some(members) = line.as_object_mut() {
+            if let Some(members) = line.as_object_mut().filter(|_| is_collection) {
                 members.insert("log".to_owned(), json!(name));
             }
             print::result(&line.to_string())?;
         } else {
-            print::note(&format!("log {name}:"));
+            if is_collection {
+                print::note(&format!("log {name}:"));
+            }
             show(&report, &kept)?;
         }
         if !report.is_intact() {
-            exit = exit_of(&report);
+            exit = Exit::ToolFailure;
         }
     }
     Ok(exit)
-}
-
-fn exit_of(report: &VerifyReport) -> Exit {
-    if report.is_intact() { Exit::Ok } else { Exit::ToolFailure }
 }
 
 fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
