@@ -23,6 +23,8 @@ const COLLECTOR: &str = "collector";
 const LOGS_MAX: usize = 10_000;
 /// Maximum bytes of a copied segment. Logs replace their segments at a fraction of it.
 const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Maximum number of files of a log that are open because they are being written.
+const OPEN_MAX: usize = 256;
 /// Maximum bytes of the copied list of removed segments.
 const TOMBSTONES_BYTES_MAX: u64 = SEGMENT_BYTES_MAX;
 
@@ -191,21 +193,33 @@ impl LogCopy {
             return Err(RecordError::file(&file, error).into());
         }
         if !part.is_last {
-            self.open.insert(name.to_owned(), open);
+            self.mark_open(name, open);
             return Ok(());
         }
         self.store_checkpoint(name, part)?;
         match part.state {
-            FileState::Live => drop(self.open.insert(name.to_owned(), open)),
+            FileState::Live => self.mark_open(name, open),
             FileState::Orphaned => {}
             FileState::Closed => self.close(name, open)?,
         }
         Ok(())
     }
 
+    /// Keeps the mark of a file that is being written, unless the log claims to have too many.
+    fn mark_open(&mut self, name: &str, open: File) {
+        if self.open.len() < OPEN_MAX {
+            self.open.insert(name.to_owned(), open);
+        }
+    }
+
     /// Removes the marks of segments that are being written, because their processes do not answer.
     pub fn release(&mut self) {
         self.open.clear();
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_files(&self) -> usize {
+        self.open.len()
     }
 
     /// Returns the name of the file for a name of the log, and its maximum length.

@@ -236,6 +236,23 @@ async fn calls_of_a_killed_host_are_lost_and_those_of_a_running_one_run() {
     assert!(machines.calls().iter().any(|(_, outcome)| outcome == crate::LOST));
 }
 
+#[tokio::test]
+async fn a_log_that_claims_many_live_segments_keeps_few_files_open() {
+    let machines = Machines::new();
+    let recorder = machines.recorder("one");
+    call(&recorder, 1).await;
+    let mut copy = machines.collection().copy(machines.files("one").key()).unwrap();
+    let part =
+        FilePart { bytes: vec![b'\n'], is_last: true, state: FileState::Live, checkpoint: None };
+    for number in 0..1000 {
+        copy.append(&format!("x-{number:08x}"), 0, &part).unwrap();
+    }
+    assert_eq!(copy.open_files(), 256);
+    // What was not kept open is appended to as before.
+    copy.append("x-000003e7", 1, &part).unwrap();
+    assert_eq!(copy.copied("x-000003e7"), Some(2));
+}
+
 #[test]
 fn a_directory_without_a_log_has_no_files() {
     let machines = Machines::new();
