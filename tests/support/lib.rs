@@ -7,8 +7,10 @@
     reason = "everything here serves tests, where a panic is the message"
 )]
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -241,4 +243,23 @@ pub fn shared_cache() -> PathBuf {
     std::fs::create_dir_all(path.parent().expect("the path has a parent"))
         .expect("target can be created");
     path
+}
+
+/// Writes a program that can be run at once, by another process. Linux runs no file that is open for
+/// writing, and a process that a test starts beside this one holds this test's open files until it
+/// runs its own program.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_program(path: &Path, script: &str) {
+    let mut shell = Command::new("sh")
+        .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let mut input = shell.stdin.take().expect("the input is a pipe");
+    input.write_all(script.as_bytes()).expect("the shell reads its input");
+    drop(input);
+    assert!(shell.wait().expect("the shell ends").success(), "{} is not written", path.display());
 }

@@ -46,14 +46,16 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_directory_is_searched_for_programs_of_its_own() {
-        use std::os::unix::fs::PermissionsExt as _;
-
         let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join(".venv/bin/componentize-py");
-        std::fs::create_dir_all(program.parent().unwrap()).unwrap();
-        std::fs::write(&program, "#!/bin/sh\necho componentize-py 0.1.0\n").unwrap();
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&program, executable).unwrap();
+        let folder = directory.path().join(".venv/bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        // Another process writes the program: Linux runs no file that is open for writing, and a
+        // process that a test starts beside this one holds our open files until it runs its own.
+        let script = "printf '#!/bin/sh\\necho componentize-py 0.1.0\\n' > componentize-py && chmod 755 \
+                      componentize-py";
+        let written =
+            std::process::Command::new("sh").args(["-c", script]).current_dir(&folder).status();
+        assert!(written.unwrap().success());
         let found = find_toolchain(Language::Python, directory.path(), None);
         assert_eq!(found.as_deref(), Ok("componentize-py 0.1.0"));
     }

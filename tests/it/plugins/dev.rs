@@ -1,11 +1,10 @@
 //! `cofferdam dev`: a server that follows the sources of a project.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cofferdam_tests::{binary, root};
+use cofferdam_tests::{binary, root, write_program};
 use serde_json::{Value, json};
 
 use super::new::Project;
@@ -89,8 +88,7 @@ impl SlowCompiler {
             go.display(),
             clang.display()
         );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, &script);
         Some(Self { folder })
     }
 

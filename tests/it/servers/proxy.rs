@@ -2,10 +2,9 @@
 //! of one of them.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use cofferdam_tests::{binary, guest, shared_cache};
+use cofferdam_tests::{binary, guest, shared_cache, write_program};
 use serde_json::{Value, json};
 
 use super::{Scene, far};
@@ -120,8 +119,7 @@ fn a_server_that_comes_late_is_offered_when_it_is_there() {
     );
     let (new, late) = (scene.path("new"), scene.path("late"));
     let serve = format!("#!/bin/sh\nexec {:?} serve --plugin {:?}\n", binary(), guest("served"));
-    std::fs::write(&new, serve).unwrap();
-    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&new, &serve);
     std::fs::rename(&new, &late).unwrap();
     wait_until("the tools of the server are there", || {
         tools(&mut pipe).contains(&"echo".to_owned())
