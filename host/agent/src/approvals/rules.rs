@@ -1,10 +1,11 @@
 //! Rules that allow, ask about or deny calls by their arguments (`LOOP-51` to `LOOP-54`).
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::output::parse_json;
+use cofferdam_tool::{DecodeOptions, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -145,20 +146,11 @@ impl ApprovalRule {
             && self.origin.as_ref().is_none_or(has_origin)
             && self.read_only.is_none_or(|wanted| wanted == is_read_only)
             && match self.effect {
-                ApprovalEffect::Allow => allows_arguments(&self.arguments, call.arguments.as_ref()),
-                ApprovalEffect::Ask | ApprovalEffect::Deny => self.concerns(call),
+                ApprovalEffect::Allow => allows_arguments(&self.arguments, call.given.as_ref()),
+                ApprovalEffect::Ask | ApprovalEffect::Deny => {
+                    self.arguments.iter().all(|(name, pattern)| call.is_concerned(name, pattern))
+                }
             }
-    }
-
-    /// Returns whether a denying or asking rule is about these arguments. In doubt it is.
-    fn concerns(&self, call: &CheckedCall<'_>) -> bool {
-        self.arguments.iter().all(|(name, pattern)| {
-            let value = call.arguments.as_ref().and_then(|arguments| arguments.get(name));
-            if call.arguments.is_some() && value.is_none() && !has_argument(call.tool, name) {
-                return false;
-            }
-            pattern.compare(value, concerns) != Comparison::Differs
-        })
     }
 }
 
@@ -219,6 +211,15 @@ impl ArgumentPattern {
         }
     }
 
+    /// Returns the values that the pattern names.
+    fn values(&self) -> &[Value] {
+        match self {
+            Self::Equals(value) => std::slice::from_ref(value),
+            Self::OneOf(values) => values,
+            Self::Any | Self::Path(_) | Self::Range { .. } => &[],
+        }
+    }
+
     fn objection(&self) -> Option<&'static str> {
         match self {
             Self::Path(pattern) => objection(pattern),
@@ -247,7 +248,46 @@ struct CheckedCall<'c> {
     call: &'c FunctionCall,
     tool: &'c ToolDefinition,
     origin: Option<&'c ToolOrigin>,
-    arguments: Option<Map<String, Value>>,
+    /// Arguments as the model wrote them; `None` if they are not an object.
+    given: Option<Map<String, Value>>,
+    /// Arguments as the tool receives them; `None` if they cannot be decoded.
+    decoded: OnceCell<Option<Map<String, Value>>>,
+}
+
+impl CheckedCall<'_> {
+    /// Returns whether a denying or asking rule with this pattern is about the call. In doubt it
+    /// is. The decoder converts some strings, such as the case of a UUID, so the argument is
+    /// compared as it was written and as the tool receives it, and so are the values of the rule.
+    fn is_concerned(&self, name: &str, pattern: &ArgumentPattern) -> bool {
+        let given = self.given.as_ref().and_then(|given| given.get(name));
+        if self.given.is_some() && given.is_none() && !has_argument(self.tool, name) {
+            return false;
+        }
+        if pattern.compare(given, concerns) != Comparison::Differs {
+            return true;
+        }
+        let decoded = self.decoded.get_or_init(|| self.decode(self.given.clone()?));
+        let Some(decoded) = decoded.as_ref().and_then(|decoded| decoded.get(name)) else {
+            return false;
+        };
+        pattern.compare(Some(decoded), concerns) != Comparison::Differs
+            || pattern.values().iter().any(|wanted| {
+                self.decode_as(name, wanted).is_some_and(|wanted| same_value(&wanted, decoded))
+            })
+    }
+
+    /// Returns the value of an argument that the tool would receive for `value`.
+    fn decode_as(&self, name: &str, value: &Value) -> Option<Value> {
+        let mut arguments = self.given.clone()?;
+        arguments.insert(name.to_owned(), value.clone());
+        self.decode(arguments)?.remove(name)
+    }
+
+    fn decode(&self, arguments: Map<String, Value>) -> Option<Map<String, Value>> {
+        let (tool, arguments) = (self.tool.name.as_str(), Value::Object(arguments));
+        let decoded = self.tool.input.decode_value(tool, &arguments, &DecodeOptions::default());
+        Some(decoded.ok()?.into_map())
+    }
 }
 
 /// Returns the strictest effect of the rules that match a call.
@@ -260,7 +300,8 @@ pub(super) fn effect(
     if rules.is_empty() {
         return None;
     }
-    let call = CheckedCall { call, tool, origin, arguments: parsed_arguments(call) };
+    let (given, decoded) = (parsed_arguments(call), OnceCell::new());
+    let call = CheckedCall { call, tool, origin, given, decoded };
     rules.iter().filter(|rule| rule.matches(&call)).map(|rule| rule.effect).max()
 }
 

@@ -142,7 +142,8 @@ fn a_pattern_that_can_match_nothing_is_refused() {
 fn tool(name: &str, log: &Arc<Mutex<Vec<String>>>) -> Toolset {
     let schema = r#"{"type":"object","properties":{
         "path":{"type":"string"},"to":{"type":"string"},"text":{"type":"string"},
-        "count":{"type":"number"},"options":{"type":"object"}}}"#;
+        "count":{"type":"number"},"options":{"type":"object"},
+        "mode":{"enum":["read","delete"]},"id":{"type":"string","format":"uuid"}}}"#;
     let log = Arc::clone(log);
     let functions = Functions::new("tests").with(
         Declaration::new(name, "For tests.", schema),
@@ -247,6 +248,28 @@ async fn the_strictest_rule_counts_in_any_order() {
             let found = outcome(rules(order.clone()), &session, arguments).await;
             assert_eq!(found, expected, "{arguments}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_denied_value_is_denied_in_every_spelling_that_the_tool_receives_as_it() {
+    let id = "0193C0FF-EE00-7A1B-92C3-D4E5F6071829";
+    let approvals = rules(json!([
+        {"effect": "allow", "tool": "f"},
+        {"effect": "deny", "tool": "f", "arguments": {"mode": {"equals": "delete"}}},
+        {"effect": "deny", "tool": "f", "arguments": {"id": {"one-of": [id]}}}]));
+    let denied = "Error: A rule does not allow this call.";
+    let other = "0193c0ff-ee00-7a1b-92c3-d4e5f6071820";
+    for (arguments, expected) in [
+        (json!({"mode": "delete", "id": other}), denied),
+        (json!({"mode": "DELETE", "id": other}), denied),
+        (json!({"mode": "read", "id": id}), denied),
+        (json!({"mode": "read", "id": id.to_lowercase()}), denied),
+        (json!({"mode": "Read", "id": id.replace("0193C0FF", "0193C0ff")}), denied),
+        (json!({"mode": "Read", "id": other.to_uppercase()}), "ran"),
+    ] {
+        let (session, arguments) = (Session::new(), arguments.to_string());
+        assert_eq!(outcome(approvals.clone(), &session, &arguments).await, expected, "{arguments}");
     }
 }
 
