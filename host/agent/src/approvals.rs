@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use batch::open_requests;
-pub(crate) use batch::{BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, settle};
+pub(crate) use batch::{
+    BatchOutcome, CallDecision, DecidableCall, GatedCall, OpenBatch, forget, settle,
+};
 pub(crate) use program::SuspendedCall;
 pub use rules::{ApprovalEffect, ApprovalRule, ArgumentPattern, InvalidApprovalRule};
 pub(crate) use standing::is_allowed;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::approvals::{allow_always, standing_rules};
+use crate::approvals::{allow_always, open_requests, standing_rules};
 use crate::{
     AgentRequest, AgentRun, BoxError, Delta, IntoMessages as _, Message, MessageContent, Response,
     RunError, RunStream, Session, TokenUsage, Update,
@@ -140,6 +140,21 @@ impl LoopState {
     }
 }
 
+/// A loop during a run of its agent. If the run ends while approvals are open, also by an error or
+/// because it is dropped, the loop waits for them: no call of theirs has started.
+struct WaitingLoop<'l> {
+    state: &'l LoopState,
+    outer: &'l Session,
+}
+
+impl Drop for WaitingLoop<'_> {
+    fn drop(&mut self) {
+        if !open_requests(&self.state.session).is_empty() {
+            self.state.wait(self.outer);
+        }
+    }
+}
+
 impl BoundedLoop {
     /// Creates a loop of at most 10 iterations.
     pub fn new(
@@ -187,7 +202,7 @@ impl BoundedLoop {
         loop {
             let session = state.session.clone();
             let once = AgentRequest { messages, session: Some(session), ..request.clone() };
-            let response = self.iteration(once, outer.as_ref(), updates.as_ref()).await?;
+            let response = self.iteration(once, &state, outer.as_ref(), updates.as_ref()).await?;
             if let Some(used) = response.usage {
                 *usage.get_or_insert_default() += used;
             }
@@ -236,12 +251,14 @@ impl BoundedLoop {
     async fn iteration(
         &self,
         request: AgentRequest,
+        state: &LoopState,
         outer: Option<&Session>,
         updates: Option<&mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
         let (Some(outer), Some(session)) = (outer, request.session.clone()) else {
             return self.once(request, updates).await;
         };
+        let _waiting = WaitingLoop { state, outer };
         self.agent.carry_over(outer, &session);
         standing_rules(outer).into_iter().for_each(|rule| allow_always(&session, rule));
         let ended = self.once(request, updates).await;

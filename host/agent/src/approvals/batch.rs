@@ -219,14 +219,14 @@ pub fn open_requests(session: &Session) -> Vec<ApprovalRequest> {
 }
 
 /// Applies answers to the batch that waits in the session. Abandons the batch if no answer is
-/// valid.
+/// valid. A complete batch stays in the session until [`forget`] removes it.
 pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> BatchOutcome {
     let Ok(mut batch) = serde_json::from_value::<OpenBatch>(session.part(PART)) else {
         return BatchOutcome::Nothing;
     };
     let counted = answers.iter().filter(|answer| batch.take(answer)).count();
     if counted == 0 {
-        session.set_part(PART, Value::Null);
+        forget(session);
         return BatchOutcome::Nothing;
     }
     let waiting = batch.waiting();
@@ -234,8 +234,13 @@ pub(crate) fn settle(session: &Session, answers: &[ApprovalAnswer]) -> BatchOutc
         batch.record(session);
         return BatchOutcome::Waiting(waiting);
     }
-    session.set_part(PART, Value::Null);
     BatchOutcome::Complete(batch.into_decided())
+}
+
+/// Removes the batch that waits in the session. To be called before the calls of a complete batch
+/// start: they run once, and a run that ends earlier can be repeated with the same answers.
+pub(crate) fn forget(session: &Session) {
+    session.set_part(PART, Value::Null);
 }
 
 /// Returns whether two strings of arguments mean the same. Strings that are not JSON have to be
@@ -310,6 +315,7 @@ mod tests {
             panic!("all is answered")
         };
         assert_eq!(calls[0].decision, Some(CallDecision::Refused(None)));
+        forget(&session);
         assert_eq!(settle(&session, &[answer(id, true.into())]), BatchOutcome::Nothing);
     }
 

@@ -139,6 +139,58 @@ async fn a_loop_waits_for_approvals_in_the_session_of_its_request() {
     assert_eq!(session.part(PART), Value::Null);
 }
 
+/// Fails before the second run.
+#[derive(Default)]
+struct FailsOnce(std::sync::atomic::AtomicU32);
+
+#[async_trait]
+impl crate::ContextProvider for FailsOnce {
+    fn source_id(&self) -> &str {
+        "fails-once"
+    }
+
+    async fn before_run(&self, _: &mut crate::context::BeforeRun<'_>) -> Result<(), BoxError> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 => Err("the store is away".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_count_again_if_a_run_fails_before_its_calls_start() {
+    let script = r#"
+{"calls":[{"tool":"todos_get_all","arguments":{}}]}
+{"text":"done"}
+{"text":"nothing to do"}
+"#;
+    let model = ScriptedClient::read("script", script.as_bytes()).unwrap().recording();
+    let agent = Agent::builder(model.clone())
+        .approvals(Approvals::by_default(ApprovalMode::Always))
+        .context_provider(crate::TodoList::new().unwrap())
+        .context_provider(FailsOnce::default())
+        .build()
+        .unwrap();
+    let looped = BoundedLoop::new(agent, |_: &Response, _: u32| LoopDecision::Done);
+    let session = Session::new();
+    let asks = looped.run(AgentRequest::new("task").session(&session)).await.unwrap();
+    let answers = || AgentRequest::new(approved(&asks)).session(&session);
+    let failed = looped.run(answers()).await.unwrap_err();
+    assert!(failed.to_string().contains("the store is away"), "{failed}");
+    let done = looped.run(answers()).await.unwrap();
+    assert_eq!(done.text(), "done");
+    let results = || {
+        let requests = model.requests();
+        let last = requests.last().unwrap().messages.clone();
+        let contents = last.iter().flat_map(|message| message.contents.clone());
+        contents.filter(|it| matches!(it, MessageContent::FunctionResult(_))).count()
+    };
+    assert_eq!((model.requests().len(), results()), (2, 1));
+    // The calls have run, so the answers are to nothing.
+    looped.run(answers()).await.unwrap();
+    assert_eq!(results(), 0);
+}
+
 #[tokio::test]
 async fn another_request_abandons_a_loop_that_waits() {
     let (looped, model) = asking(TWO_CALLS);

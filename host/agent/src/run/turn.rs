@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::RunInput;
 use super::cycle::{Cycle, Start};
 use super::transcript::NewMessages;
-use crate::approvals::{BatchOutcome, DecidableCall, settle};
+use crate::approvals::{BatchOutcome, DecidableCall, forget, settle};
 use crate::compaction::CompactionSnapshot;
 use crate::context::ContextAdditions;
 use crate::guard::{GuardedRun, RunGuard};
@@ -91,6 +91,7 @@ impl RunTurn {
         resumed: Vec<DecidableCall>,
         updates: Option<mpsc::Sender<Update>>,
     ) -> Result<Response, RunError> {
+        let has_resumed = !resumed.is_empty();
         let added = around.before().await?;
         let guard = self.guard();
         let (tools, search) = self.tools(&added, &guard)?;
@@ -117,6 +118,9 @@ impl RunTurn {
         let live_tools = live.clone();
         let start =
             Start { messages, replaced, resumed, chains, live: live_tools, guard, denials, search };
+        if let Some(session) = around.session.as_ref().filter(|_| has_resumed) {
+            forget(session);
+        }
         let mut cycle = Cycle::new(&self.agent.parts, given, start, updates);
         let ended = cycle.run().await;
         live.close();
