@@ -232,19 +232,21 @@ impl Redactor {
 fn spellings(value: &str) -> Vec<String> {
     let json = Value::from(value).to_string();
     let json = json.trim_matches('"').to_owned();
-    let mut percent = String::new();
+    let (mut upper, mut lower) = (String::new(), String::new());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            percent.push(char::from(byte));
+            upper.push(char::from(byte));
+            lower.push(char::from(byte));
         } else {
-            percent.push_str(&format!("%{byte:02X}"));
+            upper.push_str(&format!("%{byte:02X}"));
+            lower.push_str(&format!("%{byte:02x}"));
         }
     }
     let mut spellings = vec![
         value.to_owned(),
         json,
-        percent.to_lowercase(),
-        percent,
+        upper,
+        lower,
         STANDARD_NO_PAD.encode(value),
         URL_SAFE_NO_PAD.encode(value),
     ];
@@ -260,11 +262,11 @@ mod tests {
     use super::*;
     use crate::{ErrorType, ToolError};
 
-    const SECRET: &str = "s3cr3t/\"pass\"+word";
+    const SECRET: &str = "S3cr3t/\"pass\"+word";
 
     fn redactor() -> Redactor {
         let (key, other) =
-            (SecretText::new(SECRET), SecretText::new("s3cr3t/\"pass\"+word and more"));
+            (SecretText::new(SECRET), SecretText::new("S3cr3t/\"pass\"+word and more"));
         Redactor::new([("key", &key), ("other", &other)]).unwrap()
     }
 
@@ -274,13 +276,13 @@ mod tests {
         for text in [
             SECRET.to_owned(),
             json!(SECRET).to_string(),
-            "s3cr3t%2F%22pass%22%2Bword".to_owned(),
-            "s3cr3t%2f%22pass%22%2bword".to_owned(),
+            "S3cr3t%2F%22pass%22%2Bword".to_owned(),
+            "S3cr3t%2f%22pass%22%2bword".to_owned(),
             STANDARD_NO_PAD.encode(SECRET),
             format!("Authorization: Bearer {SECRET}\n"),
         ] {
             let clean = redactor.text(&text);
-            assert!(clean.contains("[secret key]") && !clean.contains("s3cr3t"), "{text}: {clean}");
+            assert!(clean.contains("[secret key]") && !clean.contains("S3cr3t"), "{text}: {clean}");
         }
         assert_eq!(redactor.text(&format!("{SECRET} and more")), "[secret other]");
         assert!(matches!(redactor.text("nothing here"), Cow::Borrowed(_)));
@@ -331,7 +333,7 @@ mod tests {
             record.set_outcome(&clean);
             redactor.record(&mut record);
             let written = format!("{clean:?} {record:?}");
-            assert!(!written.contains("s3cr3t"), "{written}");
+            assert!(!written.contains("S3cr3t"), "{written}");
             assert!(written.contains("[secret key]"), "{written}");
         }
     }
