@@ -162,7 +162,7 @@ impl Tree {
     fn write(
         &mut self,
         path: &StorePath,
-        content: Vec<u8>,
+        mut content: Vec<u8>,
         mode: WriteMode,
         quota: &Quota,
     ) -> Result<(), FileError> {
@@ -183,6 +183,8 @@ impl Tree {
         };
         self.usage = quota.admit(self.usage, change)?;
         self.insert_directories(missing);
+        // The quota counts the length, so memory beyond it must not stay.
+        content.shrink_to_fit();
         let version = self.next_version();
         let node =
             MemoryNode::File { content: Arc::new(content), modified: SystemTime::now(), version };
@@ -403,6 +405,16 @@ mod tests {
     #[tokio::test]
     async fn keeps_the_contract_of_file_stores() {
         testing::run(|quota| Arc::new(MemoryStore::new(*quota))).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_takes_no_more_memory_than_the_quota_counts() {
+        let store = MemoryStore::new(Quota::default());
+        let path = StorePath::file("short").unwrap();
+        let mut content = Vec::with_capacity(1 << 20);
+        content.push(1);
+        store.write(&path, content, WriteMode::Create).await.unwrap();
+        assert!(store.tree().content(&path).unwrap().capacity() < 100);
     }
 
     proptest::proptest! {

@@ -222,6 +222,10 @@ impl FileNode {
         let bytes = usize::try_from(bytes).map_err(|_| out_of_memory())?;
         reserve(content, bytes)?;
         content.resize(bytes, 0);
+        // The charge is for the length, so memory beyond it has to go back.
+        if content.capacity() / 2 > bytes {
+            content.shrink_to_fit();
+        }
         Ok(())
     }
 
@@ -286,4 +290,19 @@ fn reserve(content: &mut Vec<u8>, bytes: usize) -> Result<(), FileError> {
 
 fn out_of_memory() -> FileError {
     std::io::Error::from(std::io::ErrorKind::OutOfMemory).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_gives_its_memory_back() {
+        let file = FileNode::empty(0, Budget::new(1 << 20).take(0).unwrap());
+        file.resize(1 << 20).unwrap();
+        file.resize(10).unwrap();
+        let FileContent::Bytes(content) = file.take_content() else { panic!("it is in memory") };
+        assert_eq!(content.len(), 10);
+        assert!(content.capacity() < 100, "{}", content.capacity());
+    }
 }
