@@ -17,9 +17,14 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Byte order mark that a stream may start with.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Maximum bytes of a line with an `id`. A client sends the value back in a header, and servers
+/// accept only some KiB of headers.
+const ID_LINE_BYTES_MAX: usize = 4096;
 
 /// A server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,13 +33,13 @@ pub struct Event {
     pub kind: String,
     /// Lines of `data`, joined by line feeds.
     pub data: String,
-    /// Last value of `id` in the stream.
-    pub id: Option<String>,
+    /// Last value of `id` in the stream, shared by the events that follow it.
+    pub id: Option<Arc<str>>,
     /// Last value of `retry` since the previous event, in milliseconds.
     pub retry_ms: Option<u64>,
 }
 
-/// Error returned when an event exceeds the maximum size.
+/// Error returned when an event or its `id` exceeds the maximum size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -79,7 +84,8 @@ impl EventReader {
     /// Adds bytes of the stream.
     ///
     /// # Errors
-    /// If an event is too large. The reader cannot be used afterwards.
+    /// If an event is too large, or its `id` is longer than 4 KiB. The reader cannot be used
+    /// afterwards.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLarge> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.is_after_cr) && first == b'\n' {
@@ -114,13 +120,16 @@ impl EventReader {
 
     fn extend_line(&mut self, part: &[u8]) -> Result<(), TooLarge> {
         let event = &self.event;
-        let id_bytes = event.id.as_ref().map_or(0, String::len);
+        let id_bytes = event.id.as_ref().map_or(0, |id| id.len());
         let buffered = [self.line.len(), event.data.len(), event.kind.len(), id_bytes];
         let buffered = buffered.into_iter().fold(0, usize::saturating_add);
         if buffered.saturating_add(part.len()) > self.bytes_max {
             return Err(TooLarge);
         }
         self.line.extend_from_slice(part);
+        if self.line.len() > ID_LINE_BYTES_MAX && self.line.starts_with(b"id:") {
+            return Err(TooLarge);
+        }
         Ok(())
     }
 
@@ -150,7 +159,7 @@ impl EventReader {
                 self.event.data.push_str(&value);
             }
             b"event" => self.event.kind = value.into_owned(),
-            b"id" if !value.contains('\0') => self.event.id = Some(value.into_owned()),
+            b"id" if !value.contains('\0') => self.event.id = Some(value.into()),
             b"retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.event.retry_ms = value.parse().ok().or(self.event.retry_ms);
             }
@@ -193,7 +202,7 @@ mod tests {
             event("", "é"),
             event("", "[DONE]"),
         ];
-        expected.iter_mut().for_each(|event| event.id = Some("7".to_owned()));
+        expected.iter_mut().for_each(|event| event.id = Some("7".into()));
         assert_eq!(read(&[text.as_bytes()]), expected);
         for at in 0..text.len() {
             let (left, right) = text.as_bytes().split_at(at);
@@ -209,6 +218,19 @@ mod tests {
         }
         assert_eq!(reader.push(b"data: 1234567890\ndata: 1234567890\n"), Err(TooLarge));
         assert_eq!(EventReader::new(20).push(&[b'x'; 21]), Err(TooLarge));
+    }
+
+    #[test]
+    fn an_id_is_short_and_shared() {
+        let mut reader = EventReader::new(1 << 20);
+        let long = [b"id: ".as_slice(), &[b'x'; 4092], b"\ndata: a\n\ndata: b\n\n"].concat();
+        reader.push(&long).unwrap();
+        let [first, second] = [(); 2].map(|()| reader.next_event().unwrap().id.unwrap());
+        assert!(Arc::ptr_eq(&first, &second) && first.len() == 4092);
+        assert_eq!(
+            EventReader::new(1 << 20).push(&[b"id: ".as_slice(), &[b'x'; 4093]].concat()),
+            Err(TooLarge)
+        );
     }
 
     #[test]

@@ -205,7 +205,7 @@ fn sse(event: Event) -> Sse {
     Sse {
         event: Some(kind).filter(|kind| !kind.is_empty()),
         data: Some(raw::text(data)),
-        id,
+        id: id.map(|id| id.to_string()),
         retry: retry_ms,
     }
 }
