@@ -32,9 +32,10 @@ pub(super) struct Pieces {
     host: String,
     /// True if the latest content is text.
     is_after_text: bool,
-    /// Opaque parts of the latest reasoning, to be sent back to the provider. Consecutive parts of
-    /// reasoning form one content.
-    sealed: Vec<Value>,
+    /// Opaque parts of the latest reasoning, to be sent back to the provider, with the API that
+    /// they came from. Consecutive parts form one content, which the next text or call or the
+    /// end of the reply completes.
+    sealed: Option<(Vec<Value>, String)>,
     new: Vec<Delta>,
     usage: Option<TokenUsage>,
     conversation_id: Option<String>,
@@ -66,7 +67,7 @@ impl Pieces {
             calls: Vec::new(),
             host,
             is_after_text: false,
-            sealed: Vec::new(),
+            sealed: None,
             new: Vec::new(),
             usage: None,
             conversation_id: None,
@@ -112,7 +113,7 @@ impl Pieces {
             return Ok(());
         }
         self.count(&text)?;
-        self.sealed.clear();
+        self.end_sealed();
         self.is_after_text = true;
         self.new.push(Delta::Text(text));
         Ok(())
@@ -133,14 +134,21 @@ impl Pieces {
     pub(super) fn sealed(&mut self, part: Value, api: &str) -> Result<(), ReplyError> {
         self.count(&part.to_string())?;
         self.is_after_text = false;
-        if self.sealed.len() >= SEALED_MAX {
+        let (parts, _) = self.sealed.get_or_insert_with(|| (Vec::new(), api.to_owned()));
+        if parts.len() >= SEALED_MAX {
             return Err(ReplyError::TooLarge("the number of parts of the reasoning is"));
         }
-        self.sealed.push(part);
-        let opaque = Some(Value::Array(self.sealed.clone()));
-        let extra = Map::from_iter([(API.to_owned(), api.into())]);
-        self.new.push(Delta::Reasoning(Reasoning { opaque, extra, ..Reasoning::default() }));
+        parts.push(part);
         Ok(())
+    }
+
+    /// Completes the opaque parts of the latest reasoning.
+    fn end_sealed(&mut self) {
+        if let Some((parts, api)) = self.sealed.take() {
+            let opaque = Some(Value::Array(parts));
+            let extra = Map::from_iter([(API.to_owned(), api.into())]);
+            self.new.push(Delta::Reasoning(Reasoning { opaque, extra, ..Reasoning::default() }));
+        }
     }
 
     /// Adds a call and returns its number. An unknown id or name is empty.
@@ -150,7 +158,7 @@ impl Pieces {
             return Err(ReplyError::TooLarge("the number of function calls is"));
         }
         self.calls.push(OpenCall::default());
-        self.sealed.clear();
+        self.end_sealed();
         self.is_after_text = false;
         self.push_call(number, FunctionCall::default());
         self.label(number, id, name)?;
@@ -189,7 +197,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Adds fields of a call that go back to the server.
+    /// Adds fields of a call that go back to the server. They are complete at the end of the reply.
     pub(super) fn wire_fields(
         &mut self,
         number: usize,
@@ -201,8 +209,6 @@ impl Pieces {
         fields.values().try_for_each(|value| self.count(&value.to_string()))?;
         let Some(call) = self.calls.get_mut(number) else { return Ok(()) };
         call.wire_fields.extend(fields);
-        let extra = wire_fields::record(&self.host, &call.wire_fields);
-        self.push_call(number, FunctionCall { extra, ..FunctionCall::default() });
         Ok(())
     }
 
@@ -253,13 +259,17 @@ impl Pieces {
 
     /// Returns the last update. Calls without an id get one.
     pub(super) fn end(&mut self) -> Update {
-        for number in 0..self.calls.len() {
-            if self.calls.get(number).is_some_and(|call| !call.has_id) {
-                let call_id = fresh_id(number);
-                self.new.push(Delta::Call {
-                    index: number,
-                    call: FunctionCall { call_id, ..FunctionCall::default() },
-                });
+        self.end_sealed();
+        for (index, known) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            let mut call = FunctionCall::default();
+            if !known.has_id {
+                call.call_id = fresh_id(index);
+            }
+            if !known.wire_fields.is_empty() {
+                call.extra = wire_fields::record(&self.host, &known.wire_fields);
+            }
+            if call != FunctionCall::default() {
+                self.new.push(Delta::Call { index, call });
             }
         }
         Update {

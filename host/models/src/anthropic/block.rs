@@ -60,7 +60,9 @@ impl Block {
             "text" => {
                 pieces.begin_text();
                 pieces.text(text("text"))?;
-                let citations = block.raw(CITATIONS).and_then(fields::value);
+                let citations = block.raw(CITATIONS).unwrap_or_default();
+                pieces.count(citations)?;
+                let citations = fields::value(citations);
                 let citations = citations.and_then(|list| list.as_array().cloned());
                 Self::Text(CitedText { citations: citations.unwrap_or_default() })
             }
@@ -71,9 +73,11 @@ impl Block {
                 let is_of_program = others.get(CALLER).and_then(program_of).is_some();
                 pieces.wire_fields(number, others)?;
                 let initial = block.raw(INPUT).unwrap_or(NO_INPUT).to_owned();
+                pieces.count(&initial)?;
                 Self::Call(CallBlock { number, is_of_program, initial, odd: String::new() })
             }
             kind => {
+                pieces.count(json)?;
                 if kind == "thinking" {
                     pieces.thought(text("thinking"))?;
                 }

@@ -67,6 +67,42 @@ fn a_stream_that_comes_byte_by_byte_gives_the_same_reply() {
     }
 }
 
+#[test]
+fn what_begins_a_block_counts_against_the_limit_of_the_reply() {
+    let long = "x".repeat(1 << 19);
+    for block in [
+        serde_json::json!({"type": "new_kind", "content": long}),
+        serde_json::json!({"type": "tool_use", "id": "1", "name": "f", "input": {"a": long}}),
+        serde_json::json!({"type": "text", "text": "", "citations": [long]}),
+    ] {
+        let events: Vec<_> = (0..40)
+            .map(|index| {
+                let start = serde_json::json!({"type": "content_block_start", "index": index, "content_block": block});
+                format!("event: content_block_start\ndata: {start}\n\n")
+            })
+            .collect();
+        let pieces: Vec<_> = events.iter().map(String::as_bytes).collect();
+        let ended = read(Provider::Anthropic, &pieces);
+        assert!(matches!(ended, Err(ReplyError::TooLarge(_))), "{}", block["type"]);
+    }
+}
+
+#[test]
+fn parts_of_reasoning_reach_the_caller_once() {
+    let mut pieces = Pieces::new(
+        NameMap::new(64).into(),
+        ReplyLimits::default(),
+        std::collections::HashSet::new(),
+        String::new(),
+    );
+    let mut parts = 0;
+    for number in 0..100 {
+        pieces.sealed(number.into(), "api").unwrap();
+        parts += pieces.take().map_or(0, |update| update.deltas.len());
+    }
+    assert_eq!((parts, pieces.end().deltas.len()), (0, 1));
+}
+
 proptest! {
     #[test]
     fn a_stream_in_any_pieces_gives_the_same_reply(cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..20)) {
