@@ -26,6 +26,13 @@ impl Allowance {
         }
     }
 
+    /// Counts bytes that are sent without a connection, such as to a recorded response. Returns
+    /// whether the limit allows them; if not, none are counted.
+    #[must_use]
+    pub fn count_sent(&self, bytes: usize) -> bool {
+        self.meter.count_sent(bytes)
+    }
+
     /// Returns the number of bytes sent so far.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {

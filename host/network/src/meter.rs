@@ -37,6 +37,15 @@ impl Meter {
         Self { sent: count(sent_bytes_max), received: count(received_bytes_max) }
     }
 
+    pub(crate) fn count_sent(&self, bytes: usize) -> bool {
+        let mut sent = lock(&self.sent);
+        let is_allowed = sent.left(bytes) == bytes;
+        if is_allowed {
+            sent.add(bytes);
+        }
+        is_allowed
+    }
+
     pub(crate) fn sent_bytes(&self) -> u64 {
         lock(&self.sent).bytes
     }

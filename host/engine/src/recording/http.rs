@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofferdam_network::Allowance;
 use cofferdam_tool::recording::{RecordedBytes, RecordedRequest, RecordedResponse};
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
@@ -238,20 +239,25 @@ impl http_body::Body for TapedBody {
     }
 }
 
-/// Answers a request from the recording. Reads the request's body first, so that it is recorded,
-/// but does not wait for it longer than a second.
+/// Answers a request from the recording. Reads the request's body first, so that it is recorded, up
+/// to the limit of `allowance`, but does not wait for it longer than a second.
 pub(crate) fn played_response(
     playback: &Playback,
     method: &str,
     url: &str,
-    body: WasiBody,
+    mut body: WasiBody,
+    allowance: Allowance,
 ) -> impl Future<Output = Result<Response<WasiBody>, ErrorCode>> + Send + use<> {
     let played = playback.response(method, url);
     let (missing, name) = (Arc::clone(playback.missing()), format!("{method} {url}"));
     async move {
         let reading = tokio::spawn(async move {
             // A body that fails is recorded up to the failure.
-            let _ = body.collect().await;
+            while let Some(Ok(frame)) = body.frame().await {
+                if frame.data_ref().is_some_and(|data| !allowance.count_sent(data.len())) {
+                    break;
+                }
+            }
         });
         let _ = tokio::time::timeout(BODY_WAIT_MAX, reading).await;
         match played {

@@ -141,7 +141,8 @@ impl WasiHttpHooks for Hooks {
         if let (Some(playback), Some((method, url))) = (playback, played) {
             // Nothing of the network is there to refuse them again.
             playback.network_refusals().for_each(|refusal| self.ledger.add(refusal.clone()));
-            let answer = played_response(playback, &method, &url, admitted.into_body());
+            let (body, allowance) = (admitted.into_body(), self.allowance.clone());
+            let answer = played_response(playback, &method, &url, body, allowance);
             return Box::new(async move { ended(tape.as_ref(), answer.await) });
         }
         let (client, allowance, ledger) =
