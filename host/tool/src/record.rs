@@ -258,6 +258,26 @@ impl Phases {
     }
 }
 
+/// Records of inner calls that are collected while their outer call runs: as many as its record
+/// keeps, and the number of the others.
+#[derive(Debug, Default)]
+pub struct InnerRecords {
+    kept: Vec<CallRecord>,
+    left_out: u64,
+}
+
+impl Extend<CallRecord> for InnerRecords {
+    fn extend<R: IntoIterator<Item = CallRecord>>(&mut self, records: R) {
+        for record in records {
+            if self.kept.len() < INNER_MAX {
+                self.kept.push(record);
+            } else {
+                self.left_out = self.left_out.saturating_add(1);
+            }
+        }
+    }
+}
+
 impl CallRecord {
     /// Adds an earlier attempt of the same call: sums times and instructions, and keeps the larger
     /// memory peak and every refusal. Output remains that of the last attempt.
@@ -325,6 +345,12 @@ impl CallRecord {
         } else {
             self.inner_left_out = self.inner_left_out.saturating_add(1);
         }
+    }
+
+    /// Records the calls that this one made.
+    pub fn add_all_inner(&mut self, inner: InnerRecords) {
+        inner.kept.into_iter().for_each(|record| self.add_inner(record));
+        self.inner_left_out = self.inner_left_out.saturating_add(inner.left_out);
     }
 
     /// Records file changes, at most [`FILE_CHANGES_MAX`] of them.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use cofferdam_files::Transaction;
 use cofferdam_tool::invoke::OuterCall;
-use cofferdam_tool::record::Refusal;
+use cofferdam_tool::record::{InnerRecords, Refusal};
 use cofferdam_tool::{
     CallContext, CallRecord, ErrorType, Permission, ToolDefinition, ToolName, Toolset,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Toolbox {
     files: Transaction,
     depth: u32,
     made: u64,
-    records: Vec<CallRecord>,
+    records: InnerRecords,
     /// Calls that the guest has started; `None` before the first.
     started: Option<Box<StartedCalls>>,
 }
@@ -66,7 +66,7 @@ impl Toolbox {
             files: files.clone(),
             depth: context.outer.as_ref().map_or(0, |outer| outer.depth),
             made: 0,
-            records: Vec::new(),
+            records: InnerRecords::default(),
             started: None,
         }
     }
@@ -78,7 +78,7 @@ impl Toolbox {
         if let Some(started) = started {
             started.stop(&mut records).await;
         }
-        records.into_iter().for_each(|inner| record.add_inner(inner));
+        record.add_all_inner(records);
     }
 }
 

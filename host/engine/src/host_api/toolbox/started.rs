@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use cofferdam_tool::record::InnerRecords;
 use cofferdam_tool::{CallRecord, DecodeOptions};
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -74,7 +75,7 @@ impl StartedCalls {
     }
 
     /// Adds a call that begins when there is room.
-    fn add(&mut self, number: u32, call: InnerCall, records: &mut Vec<CallRecord>) {
+    fn add(&mut self, number: u32, call: InnerCall, records: &mut InnerRecords) {
         self.collect(records);
         let bytes = call.arguments_json.len();
         let options = DecodeOptions::default();
@@ -112,13 +113,13 @@ impl StartedCalls {
     }
 
     /// Takes the ends of calls that have ended, without waiting.
-    fn collect(&mut self, records: &mut Vec<CallRecord>) {
+    fn collect(&mut self, records: &mut InnerRecords) {
         while let Some(joined) = self.tasks.try_join_next_with_id() {
             self.end(joined, records);
         }
     }
 
-    fn end(&mut self, joined: Result<(Id, InnerEnd), JoinError>, records: &mut Vec<CallRecord>) {
+    fn end(&mut self, joined: Result<(Id, InnerEnd), JoinError>, records: &mut InnerRecords) {
         let (id, ended) = match joined {
             Ok((id, ended)) => (id, Some(ended)),
             Err(error) => (error.id(), None),
@@ -134,7 +135,7 @@ impl StartedCalls {
 
     /// Returns the calls that have ended since the last time. Waits for the first of them if
     /// `waits`, unless no call is left.
-    async fn next_ended(&mut self, waits: bool, records: &mut Vec<CallRecord>) -> Vec<EndedCall> {
+    async fn next_ended(&mut self, waits: bool, records: &mut InnerRecords) -> Vec<EndedCall> {
         loop {
             self.collect(records);
             self.begin_waiting();
@@ -209,7 +210,7 @@ impl StartedCalls {
     }
 
     /// Stops all calls and adds their records. Those that did not begin have none.
-    pub(super) async fn stop(mut self, records: &mut Vec<CallRecord>) {
+    pub(super) async fn stop(mut self, records: &mut InnerRecords) {
         self.collect(records);
         self.waiting.clear();
         self.tasks.abort_all();
