@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::body::{Link, RequestBody, ResponseBody};
 use crate::connect::connect;
 use crate::meter::{MeteredStream, OverrunCell};
+use crate::resolve::LimitedResolver;
 use crate::{
     AdmittedRequest, Allowance, BoxError, ClientError, NetworkError, NetworkStage, Resolver,
     SystemResolver, tls,
@@ -94,10 +95,10 @@ impl Default for ClientConfig {
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<ClientState>,
+    resolver: Arc<dyn Resolver>,
 }
 
 struct ClientState {
-    resolver: Arc<dyn Resolver>,
     tls: Arc<rustls::ClientConfig>,
     timeouts: Timeouts,
     head_bytes_max: usize,
@@ -121,19 +122,27 @@ impl Client {
             Timeouts { connect: TIMEOUT_MAX, first_byte: TIMEOUT_MAX, between_bytes: TIMEOUT_MAX };
         let requests = usize::try_from(config.requests_max).unwrap_or(Semaphore::MAX_PERMITS);
         let inner = ClientState {
-            resolver: config.resolver,
             tls: tls::config(&config.authorities_pem)?,
             timeouts: config.timeouts.narrowed_by(&longest),
             head_bytes_max: config.head_bytes_max.max(HEAD_BYTES_LEAST),
             requests: Arc::new(Semaphore::new(requests.min(Semaphore::MAX_PERMITS))),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), resolver: config.resolver })
+    }
+
+    /// Returns a client for one requester, such as a plugin: it shares the limits of this one, and
+    /// has at most four lookups of names at a time, so that slow names of one requester do not
+    /// stop the requests of others.
+    #[must_use]
+    pub fn for_requester(&self) -> Self {
+        let resolver = Arc::new(LimitedResolver::new(Arc::clone(&self.resolver)));
+        Self { inner: Arc::clone(&self.inner), resolver }
     }
 
     /// Returns the resolver that this client uses for host names.
     #[must_use]
     pub fn resolver(&self) -> &Arc<dyn Resolver> {
-        &self.inner.resolver
+        &self.resolver
     }
 
     /// Sends a request and waits for the response head. Dropping the future or the response body
@@ -164,8 +173,7 @@ impl Client {
         let shared = timeout_at(ends_at, Arc::clone(&inner.requests).acquire_owned()).await;
         let Ok(Ok(shared)) = shared else { return Err(NetworkError::TooManyRequests) };
 
-        let connection =
-            connect(&*inner.resolver, &inner.tls, &target, &addresses, ends_at).await?;
+        let connection = connect(&*self.resolver, &inner.tls, &target, &addresses, ends_at).await?;
         let verdict = OverrunCell::default();
         let metered =
             MeteredStream::new(connection, Arc::clone(&allowance.meter), Arc::clone(&verdict));

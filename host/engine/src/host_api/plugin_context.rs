@@ -52,7 +52,7 @@ impl PluginContext {
             grants: Arc::new(grants),
             redactor,
             config,
-            client,
+            client: client.for_requester(),
             shows_errors: false,
             computes,
         })
