@@ -401,8 +401,25 @@ fn what_is_no_message_ends_the_connection() {
     call(&mut pipe, 1, "spin", json!({}));
     call(&mut pipe, 1, "ok", json!({}));
     let messages = std::iter::from_fn(|| Some(pipe.next()));
-    let failed = messages.into_iter().find(|message| message["type"] == "failed").unwrap();
-    assert!(failed["message"].as_str().unwrap().contains("belongs to a call in progress"));
+    let duplicate = messages.into_iter().find(|message| message["type"] == "failed").unwrap();
+    assert!(duplicate["message"].as_str().unwrap().contains("belongs to a call in progress"));
+
+    // Calls in progress are not reported as canceled: the program has not canceled them.
+    let (mut pipe, _) = ready(&["crash"], &[], json!({}));
+    call(&mut pipe, 1, "spin", json!({}));
+    pipe.send(b"nonsense");
+    failed(pipe, 2);
+
+    // A call that is not valid is refused, and others go on.
+    let (mut pipe, _) = ready(&["text"], &[], json!({}));
+    for (member, value) in [("timeout_ms", json!(-5)), ("session", json!(5)), ("diff", json!("x"))]
+    {
+        send(&mut pipe, &json!({"type": "call", "id": 7, "tool": "word_count", member: value}));
+        let refused = next(&mut pipe, "result");
+        assert_eq!((&refused["id"], &refused["code"]), (&json!(7), &json!("invalid_call")));
+        assert!(refused["message"].as_str().unwrap().contains("invalid"), "{refused}");
+    }
+    assert_eq!(called(&mut pipe, "word_count", json!({"text": "a"}))["outcome"], "ok");
 
     // Unknown types and members are for later versions.
     let (mut pipe, _) = ready(&["text"], &[], json!({"later": true}));

@@ -83,19 +83,32 @@ async fn converse(
     sender.send(&session.ready()).await;
     let calls = Calls::new(session, sender.clone());
     let end = calls.cancel_on_drop();
+    let read = read_messages(lines, &calls).await;
+    if read.is_err() {
+        calls.fail();
+    }
+    drop(end);
+    calls.ended().await;
+    read
+}
+
+/// Handles the messages of a program until its input ends.
+async fn read_messages(
+    lines: &mut LineReader<impl AsyncRead + Send + Unpin>,
+    calls: &Calls,
+) -> Result<()> {
     while let Some(line) = lines.next().await? {
         match ClientMessage::parse(&line)? {
             ClientMessage::Hello(_) => {
                 return Err(Error::invalid("expected one `hello`, found a second one"));
             }
             ClientMessage::Call(call) => calls.start(call).await?,
+            ClientMessage::InvalidCall { id, error } => calls.refuse(id, &error).await?,
             ClientMessage::Cancel { id } => calls.cancel(id),
             ClientMessage::Reply { id, reply } => calls.session().settle(id, reply),
             ClientMessage::Unknown => {}
         }
     }
-    drop(end);
-    calls.ended().await;
     Ok(())
 }
 

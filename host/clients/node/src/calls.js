@@ -167,9 +167,11 @@ export class Calls {
 
   /** @param {Message} request */
   async #serve(request) {
+    const call = this.#running.get(request.call);
+    // A request of a call that has just ended. The host no longer waits for the answer.
+    if (call === undefined && request.call != null) return;
     const controller = new AbortController();
     this.#requests.set(request.id, controller);
-    const call = this.#running.get(request.call);
     const { signal } = controller;
     const run = () => answer(request, call?.handlers ?? this.#handlers, { signal });
     let line;
@@ -207,13 +209,16 @@ function encodeError(request, error) {
  */
 function callMessage(id, tool, args, options) {
   const { session, timeoutMs, dryRun, diff, onProgress, onLog } = options;
+  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= Number.MAX_SAFE_INTEGER)) {
+    throw new RangeError(`expected timeoutMs above 0 and finite, found ${timeoutMs}`);
+  }
   return {
     type: "call",
     id,
     tool,
     arguments: args,
     session,
-    timeout_ms: timeoutMs,
+    timeout_ms: timeoutMs === undefined ? undefined : Math.ceil(timeoutMs),
     dry_run: dryRun,
     diff,
     progress: onProgress !== undefined || onLog !== undefined,

@@ -77,6 +77,20 @@ for (const [tool, args, errorType] of /** @type {const} */ ([
   });
 }
 
+for (const timeoutMs of [-5, 0, Number.NaN, Number.POSITIVE_INFINITY]) {
+  test(`a timeout of ${timeoutMs} is refused before the call`, async () => {
+    await assert.rejects(host.call("ok", {}, { timeoutMs }), RangeError);
+  });
+}
+
+test("a call that is not valid does not end the others", async () => {
+  const others = host.call("sleep", { ms: 200 });
+  const options = /** @type {any} */ ({ session: 5 });
+  const error = await errorOf(host.call("ok", {}, options), RefusedCall);
+  assert.equal(error.code, "invalid_call");
+  await others;
+});
+
 test("an unknown tool", async () => {
   const error = await errorOf(host.call("word_cuont", { text: "a" }), RefusedCall);
   assert.deepEqual([error.code, error.nearest], ["unknown_tool", "word_count"]);

@@ -143,3 +143,13 @@ def test_the_host_starts_at_the_first_use() -> None:
     assert host.call("word_count", text="a").value["words"] == 1
     host.close()
     assert repr(host) == f"<Cofferdam --plugin={TEXT}>"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan"), 1e17])
+def test_a_timeout_is_checked_before_the_call(timeout: float) -> None:
+    with Cofferdam(TEXT) as host:
+        with pytest.raises(ValueError, match="expected a timeout above 0"):
+            host.call("word_count", text="a", timeout=timeout)
+        with pytest.raises(TypeError, match="expected a session that is a string"):
+            host.call("word_count", text="a", session=5)  # type: ignore[arg-type]
+        assert host.call("word_count", text="a").value["words"] == 1

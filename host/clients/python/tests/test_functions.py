@@ -202,3 +202,30 @@ def test_a_function_that_interrupts(caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(KeyboardInterrupt):
             host.call("interrupt")
         assert host.call("lookup", title="a").value["title"] == "a"
+
+
+def unsendable(kind: str) -> None:
+    if kind == "text":
+        raise ValueError("no file \udcff")
+    if kind == "value":
+        raise ToolFailure("not now", value={"at": object()})
+    raise Unprintable
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("kind", ["text", "value", "print"])
+def test_an_exception_that_cannot_be_sent_ends_the_call(kind: str) -> None:
+    with Cofferdam(functions=[unsendable], timeout=5) as host:
+        with pytest.raises(ToolError) as caught:
+            host.call("unsendable", kind=kind)
+        assert "cannot be sent" in str(caught.value.detail)
+
+        async def call() -> None:
+            await host.acall("unsendable", kind=kind)
+
+        with pytest.raises(ToolError, match="unsendable"):
+            asyncio.run(call())

@@ -134,5 +134,7 @@ def test_flags() -> None:
         --code=both --code-language=python --record --no-cache>
     """
     assert repr(host).split()[1:] == expected.split()
-    with pytest.raises(ValueError, match="expected a timeout above 0 seconds, found 0"):
+    with pytest.raises(
+        ValueError, match=r"expected a timeout above 0 and below \d+ seconds, found 0"
+    ):
         Cofferdam(timeout=0)

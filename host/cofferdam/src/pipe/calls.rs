@@ -1,6 +1,7 @@
 //! Calls that the program makes, side by side.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -27,6 +28,8 @@ struct SharedCalls {
     session: ProgramSession,
     sender: LineSender,
     running: Mutex<HashMap<u64, CancellationToken>>,
+    /// True if the program has broken the protocol. It gets no results then.
+    has_failed: AtomicBool,
 }
 
 /// Message with the result of a call.
@@ -41,7 +44,8 @@ struct ResultMessage<'r> {
 
 impl Calls {
     pub(super) fn new(session: ProgramSession, sender: LineSender) -> Self {
-        let shared = SharedCalls { session, sender, running: Mutex::default() };
+        let running = Mutex::default();
+        let shared = SharedCalls { session, sender, running, has_failed: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), tasks: TaskTracker::new(), end: CancellationToken::new() }
     }
 
@@ -52,6 +56,11 @@ impl Calls {
     /// Returns a guard that cancels all calls when it is dropped.
     pub(super) fn cancel_on_drop(&self) -> DropGuard {
         self.end.clone().drop_guard()
+    }
+
+    /// Sends no further results: calls in progress have not been canceled by the program.
+    pub(super) fn fail(&self) {
+        self.shared.has_failed.store(true, Ordering::Release);
     }
 
     /// Waits until all calls have ended.
@@ -71,10 +80,7 @@ impl Calls {
         {
             let mut running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
             if running.contains_key(&call.id) {
-                return Err(Error::invalid(format!(
-                    "expected a new `id` in `call`, found {}, which belongs to a call in progress",
-                    call.id
-                )));
+                return Err(in_progress(call.id));
             }
             if running.len() < CALLS_MAX {
                 running.insert(call.id, cancellation.clone());
@@ -97,6 +103,18 @@ impl Calls {
         Ok(())
     }
 
+    /// Refuses a call that is not valid.
+    ///
+    /// # Errors
+    /// Returns an error if the id belongs to a call in progress.
+    pub(super) async fn refuse(&self, id: u64, error: &Error) -> Result<()> {
+        if self.shared.is_running(id) {
+            return Err(in_progress(id));
+        }
+        self.shared.send(id, &CallResult::refused("invalid_call", &error.to_string())).await;
+        Ok(())
+    }
+
     /// Cancels a call, if it is in progress.
     pub(super) fn cancel(&self, id: u64) {
         let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,6 +134,14 @@ impl SharedCalls {
     }
 
     async fn send(&self, id: u64, result: &CallResult) {
-        self.sender.send(&ResultMessage { message: "result", id, result }).await;
+        if !self.has_failed.load(Ordering::Acquire) {
+            self.sender.send(&ResultMessage { message: "result", id, result }).await;
+        }
     }
+}
+
+fn in_progress(id: u64) -> Error {
+    Error::invalid(format!(
+        "expected a new `id` in `call`, found {id}, which belongs to a call in progress"
+    ))
 }

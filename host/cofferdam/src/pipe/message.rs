@@ -15,8 +15,18 @@ use crate::{Error, Result};
 pub(super) enum ClientMessage<'l> {
     Hello(Box<Hello>),
     Call(ClientCall<'l>),
-    Cancel { id: u64 },
-    Reply { id: u64, reply: ClientReply },
+    /// A call that is not valid, other than its id.
+    InvalidCall {
+        id: u64,
+        error: Error,
+    },
+    Cancel {
+        id: u64,
+    },
+    Reply {
+        id: u64,
+        reply: ClientReply,
+    },
     Unknown,
 }
 
@@ -123,7 +133,7 @@ struct MessageType<'l> {
 }
 
 #[derive(Deserialize)]
-struct Cancel {
+struct IdMember {
     id: u64,
 }
 
@@ -147,13 +157,19 @@ impl<'l> ClientMessage<'l> {
     pub(super) fn parse(line: &'l str) -> Result<Self> {
         let MessageType { name } = members(line, "message")?;
         Ok(match name.as_ref() {
-            "call" => Self::Call(members(line, "call")?),
+            "call" => match members(line, "call") {
+                Ok(call) => Self::Call(call),
+                Err(error) => match members(line, "call") {
+                    Ok(IdMember { id }) => Self::InvalidCall { id, error },
+                    Err(_) => return Err(error),
+                },
+            },
             "returned" => {
                 let returned: FunctionReply = members(line, "returned")?;
                 Self::Reply { id: returned.id, reply: ClientReply::Returned(returned) }
             }
             "cancel" => {
-                let Cancel { id } = members(line, "cancel")?;
+                let IdMember { id } = members(line, "cancel")?;
                 Self::Cancel { id }
             }
             "approved" => {

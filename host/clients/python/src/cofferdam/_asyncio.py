@@ -7,7 +7,7 @@ import contextvars
 from typing import Any
 
 from ._connection import Connection
-from ._requests import Handlers, answer, answer_exception
+from ._requests import Handlers, answer, encode_exception
 from ._wire import Message, encode
 
 
@@ -89,7 +89,7 @@ class _Call:
         try:
             line = encode(answer(request, await self._run(request)))
         except Exception as error:
-            line = encode(answer_exception(request, error))
+            line = encode_exception(request, error)
         if self._connection.close_request(request["id"]) and not self._connection.try_write(line):
             await asyncio.to_thread(self._connection.write, line)
         self._tasks.pop(request["id"], None)

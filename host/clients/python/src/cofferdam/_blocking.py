@@ -5,7 +5,7 @@ from __future__ import annotations
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from ._requests import Handlers, answer, answer_exception
+from ._requests import Handlers, answer, encode_exception
 from ._wire import Message, encode
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def encode_answer(request: Message, handlers: Handlers) -> bytes:
             value = _wait_for(value)
         return encode(answer(request, value))
     except Exception as error:
-        return encode(answer_exception(request, error))
+        return encode_exception(request, error)
 
 
 def _wait_for(awaitable: Any) -> Any:

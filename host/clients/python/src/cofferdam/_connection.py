@@ -173,8 +173,11 @@ class Connection(ABC):
         elif kind in ("progress", "log"):
             deliver = self._calls.get(message["id"])
         elif kind in ("invoke", "approve", "ask"):
-            deliver = self._calls.get(message.get("call", 0), self._serve_apart)
-            self._requests[message["id"]] = deliver
+            # The host no longer waits for the answer to a request of a call that has ended.
+            call = message.get("call")
+            deliver = self._serve_apart if call is None else self._calls.get(call)
+            if deliver is not None:
+                self._requests[message["id"]] = deliver
         elif kind == "revoke":
             deliver = self._requests.pop(message["id"], None)
         else:

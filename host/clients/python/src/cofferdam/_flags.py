@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
+# Its milliseconds are a number that JSON carries exactly.
+_SECONDS_MAX = 10**12
+
 Path = str | os.PathLike[str]
 Names = str | Iterable[str]
 
@@ -68,8 +71,10 @@ def command_line(options: Options) -> list[str]:
 
 def milliseconds(seconds: float) -> int:
     """Returns a time limit in milliseconds, at least 1."""
-    if not seconds > 0:
-        raise ValueError(f"expected a timeout above 0 seconds, found {seconds!r}")
+    if not 0 < seconds < _SECONDS_MAX:
+        raise ValueError(
+            f"expected a timeout above 0 and below {_SECONDS_MAX} seconds, found {seconds!r}"
+        )
     return max(1, round(seconds * 1000))
 
 

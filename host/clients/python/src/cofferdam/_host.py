@@ -420,6 +420,8 @@ def _options(
     if timeout is not None:
         options["timeout"] = timeout
     if session is not None:
+        if not isinstance(session, str):
+            raise TypeError(f"expected a session that is a string, found {session!r}")
         options["session"] = session
     if dry_run:
         options["dry_run"] = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import CofferdamError
 from ._results import Approval, Progress, Question
+from ._wire import encode
 
 if TYPE_CHECKING:
     from ._functions import Function
@@ -90,6 +91,21 @@ def answer(request: dict[str, Any], value: Any) -> dict[str, Any]:
         return {"type": "approved", "id": number, "allow": bool(value)}
     reply = {"action": "decline"} if value is None else {"action": "accept", "content": value}
     return {"type": "answered", "id": number, "answer": reply}
+
+
+def encode_exception(request: dict[str, Any], error: Exception) -> bytes:
+    """Returns the line that answers a request whose function has raised an exception.
+
+    An exception whose text or value cannot be sent is named.
+    """
+    try:
+        return encode(answer_exception(request, error))
+    except Exception as reason:
+        message = "the exception cannot be sent"
+        if isinstance(reason, (TypeError, ValueError)):
+            message += f": {ascii(str(reason))[:500]}"
+        described = {"type": type(error).__name__, "message": message}
+        return encode({"type": "returned", "id": request["id"], "error": described})
 
 
 def answer_exception(request: dict[str, Any], error: Exception) -> dict[str, Any]:
