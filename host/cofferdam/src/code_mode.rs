@@ -26,7 +26,7 @@ pub use self::ledgers::Ledgers;
 
 use crate::artifacts::{LocatedComponent, Locator};
 use crate::config::ConfigFile;
-use crate::{Error, Operator, Result, Selection, directories, loading, records};
+use crate::{Error, Operator, Result, Selection, directories, granting, loading, records};
 
 /// Name of an interpreter as a plugin.
 const PLUGIN: &str = "code";
@@ -116,15 +116,7 @@ impl CodePlan {
         let Some(offer) = chosen.offer(file) else { return Ok(None) };
         let language = chosen.language.or_else(|| configured?.language);
         let language = language.unwrap_or(chosen.default_language);
-        let mut limits = Limits {
-            wall_ms_max: WALL_MS_MAX,
-            cpu_ms_max: CPU_MS_MAX,
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            ..Limits::default()
-        };
-        if let Some(table) = configured {
-            limits = table.limits.over(&limits);
-        }
+        let mut limits = limits(file)?;
         if let Some(timeout) = selection.timeout {
             limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         }
@@ -168,6 +160,29 @@ impl CodePlan {
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);
         mode.map_err(|error| Error::invalid(format!("code mode: {error}")))
     }
+}
+
+/// Checks `[code.limits]` without looking for an interpreter.
+///
+/// # Errors
+/// Returns an error if no program could succeed.
+pub(crate) fn check(file: &ConfigFile) -> Result<()> {
+    limits(Some(file)).map(drop)
+}
+
+/// Returns the limits of a program.
+fn limits(file: Option<&ConfigFile>) -> Result<Limits> {
+    let limits = Limits {
+        wall_ms_max: WALL_MS_MAX,
+        cpu_ms_max: CPU_MS_MAX,
+        memory_bytes_max: MEMORY_BYTES_MAX,
+        ..Limits::default()
+    };
+    let Some(file) = file else { return Ok(limits) };
+    let limits = file.config.code.limits.over(&limits);
+    granting::check_limits(&limits)
+        .map_err(|error| file.error_in_table("[code.limits", format!("code: {error}")))?;
+    Ok(limits)
 }
 
 /// Returns the component of the interpreter: that of the selection, of the configuration, or the

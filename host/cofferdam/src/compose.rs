@@ -167,6 +167,7 @@ fn plugin_specs(
         if selection.plugins.is_empty() { Arc::default() } else { policy_files_of(&specs).into() };
     for spec in &mut specs {
         override_limits(spec, selection);
+        granting::check_limits(&spec.options.limits).map_err(Error::invalid)?;
         spec.policy_files = Arc::clone(&policy_files);
     }
     check_reach(&specs)?;
@@ -361,10 +362,8 @@ fn spec_of_plugin(
         .map_err(|error| file.error_in_table(&header, format!("plugin `{name}`: {error}")))?;
     let grants = granting::of_plugin(name, plugin, stores)?;
     let limits = plugin.limits.over(&file.config.limits);
-    if limits.wall_ms_max == 0 || limits.memory_bytes_max == 0 || limits.output_bytes_max == 0 {
-        let message = format!("plugin `{name}`: a limit of 0 lets no call succeed");
-        return Err(file.error_in_table("limits", message).into());
-    }
+    granting::check_limits(&limits)
+        .map_err(|error| file.error_in_table("limits", format!("plugin `{name}`: {error}")))?;
     for (key, retries) in
         [("retries", plugin.retries), ("transient-retries", plugin.transient_retries)]
     {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cofferdam_engine::{Grants, Mount};
 use cofferdam_files::FileStore;
-use cofferdam_tool::FileAccess;
 use cofferdam_tool::permission::SecretText;
+use cofferdam_tool::{FileAccess, Limits};
 
 use crate::Error;
 use crate::config::{ConfigFile, GrantsTable, OfferedGrants, PluginConfig, ValueSource};
@@ -30,6 +30,18 @@ pub(crate) fn of_plugin(
     let (file, values) = (stores.file(), stores.values());
     let offered = offered(file, plugin)?;
     resolve_offered(offered, ValueReader::new(file, "plugins", name, values), stores)
+}
+
+/// Returns an error if a limit is 0 so that no call can succeed.
+///
+/// # Errors
+/// Returns the message, which names the limit.
+pub(crate) fn check_limits(limits: &Limits) -> Result<(), String> {
+    limits.zero_for_every_call().map_or(Ok(()), |key| {
+        Err(format!(
+            "the limit `{key}` is 0, so that no call can succeed; set it to at least 1, or leave it out"
+        ))
+    })
 }
 
 /// Returns the grants of `plugin` in `file`, without the values that they name.

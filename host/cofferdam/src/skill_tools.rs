@@ -132,7 +132,7 @@ pub(crate) async fn tools(
     if let Some(file) = file {
         builder = of_config(builder, file, values)?;
         scripts.grants = grants(file, values)?;
-        scripts.limits = file.config.skills.limits.over(&file.config.limits);
+        scripts.limits = limits(file)?;
         let mut deciding = protected.to_vec();
         deciding.push(file.path.clone());
         deciding.extend(servers::deciding_files(file));
@@ -230,12 +230,21 @@ fn grants(file: &ConfigFile, values: Values) -> crate::Result<Grants> {
     Ok(grants)
 }
 
+/// Returns the limits of scripts.
+fn limits(file: &ConfigFile) -> crate::Result<Limits> {
+    let limits = file.config.skills.limits.over(&file.config.limits);
+    granting::check_limits(&limits)
+        .map_err(|error| file.error_in_table("[skills.limits", format!("skills: {error}")))?;
+    Ok(limits)
+}
+
 /// Checks the `[skills]` of a configuration without reading a skill. Returns a description for the
 /// operator, or `None` if no skills are configured.
 pub fn summary(file: &ConfigFile) -> crate::Result<Option<String>> {
     let table = &file.config.skills;
     let (_, grants) =
         (of_config(Skills::builder(), file, Values::Leave)?, grants(file, Values::Leave)?);
+    limits(file)?;
     if table.is_empty() {
         return Ok(None);
     }

@@ -57,9 +57,11 @@ pub fn limit(exceeded: ErrorType, limits: &Limits) -> Option<String> {
             )
         }
         ErrorType::OutputLimit => {
-            let limit = limits.output_bytes_max;
+            // A result is copied from the guest before its length is known.
+            let copied = (limits.hostcall_bytes_max, "hostcall-bytes-max");
+            let (limit, key) = copied.min((limits.output_bytes_max, "output-bytes-max"));
             let more = limit.saturating_mul(2);
-            format!("the limit is {}; raise it with --limit output-bytes-max={more}", bytes(limit))
+            format!("the limit is {}; raise it with --limit {key}={more}", bytes(limit))
         }
         ErrorType::HandleLimit => {
             let limit = limits.handles_max;

@@ -86,6 +86,22 @@ impl Limits {
         Duration::from_millis(self.wall_ms_max)
     }
 
+    /// Returns the key of a limit of 0 with which no call can succeed, or `None` if there is none.
+    /// Other limits may be 0: such a call holds no resources, or sends no bytes.
+    #[must_use]
+    pub fn zero_for_every_call(&self) -> Option<&'static str> {
+        let limits = [
+            (self.memory_bytes_max, "memory-bytes-max"),
+            (self.wall_ms_max, "wall-ms-max"),
+            (self.cpu_ms_max, "cpu-ms-max"),
+            (self.fuel_max.unwrap_or(u64::MAX), "fuel-max"),
+            (self.output_bytes_max, "output-bytes-max"),
+            (self.hostcall_bytes_max, "hostcall-bytes-max"),
+            (self.instances_max.into(), "instances-max"),
+        ];
+        limits.into_iter().find(|(limit, _)| *limit == 0).map(|(_, key)| key)
+    }
+
     /// Returns the smaller of each pair of values, for when two parties set limits.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
@@ -144,5 +160,15 @@ mod tests {
         assert_eq!(small.narrowed_by(&idle).cpu_ms_max, 5);
         let counted = Limits { fuel_max: Some(5), ..Limits::default() };
         assert_eq!(small.narrowed_by(&counted).fuel_max, Some(5));
+    }
+    #[test]
+    fn only_limits_that_fail_every_call_must_not_be_zero() {
+        assert_eq!(Limits::default().zero_for_every_call(), None);
+        let counted = Limits { fuel_max: Some(0), ..Limits::default() };
+        assert_eq!(counted.zero_for_every_call(), Some("fuel-max"));
+        let idle = Limits { instances_max: 0, ..Limits::default() };
+        assert_eq!(idle.zero_for_every_call(), Some("instances-max"));
+        let offline = Limits { handles_max: 0, http_requests_max: 0, ..Limits::default() };
+        assert_eq!(offline.zero_for_every_call(), None);
     }
 }
