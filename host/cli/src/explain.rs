@@ -1,23 +1,33 @@
 //! Explanations of a call's outcome for the operator, which the model does not see.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cofferdam::text::limit;
 use cofferdam::{Host, consent};
-use cofferdam_tool::{CallRecord, Outcome};
+use cofferdam_engine::Plugin;
+use cofferdam_tool::{CallRecord, Outcome, Permission};
 
 use crate::print;
 
-/// Prints what a call was denied, with the flags or commands that would grant it. `config` is the
-/// configuration of the command.
-pub(crate) fn denials(record: &CallRecord, config: Option<&Path>) {
-    let plugin = record.plugin.as_ref().map_or("", |plugin| plugin.name.as_str());
+/// Prints what a call of one of `plugins` was denied, with the flags or commands that would grant
+/// it. `config` is the configuration of the command.
+pub(crate) fn denials(record: &CallRecord, plugins: &[Arc<Plugin>], config: Option<&Path>) {
+    let name = record.plugin.as_ref().map_or("", |plugin| plugin.name.as_str());
+    let plugin = plugins.iter().find(|plugin| plugin.info().identity.name.as_str() == name);
     for refusal in &record.refused {
         print::note(&format!("refused: {}", refusal.capability));
         if let Some(reason) = &refusal.reason {
             print::note(&format!("  {reason}"));
         }
-        if let Some(how) = consent::how_to_grant(plugin, &refusal.capability, config) {
+        let is_asked = |permission: &Permission| {
+            plugin.is_none_or(|plugin| plugin.requested().asks_for(permission))
+        };
+        if refusal.capability.parse().is_ok_and(|permission| !is_asked(&permission)) {
+            print::note(&format!(
+                "  no grant can give it, because the manifest of `{name}` does not ask for it"
+            ));
+        } else if let Some(how) = consent::how_to_grant(name, &refusal.capability, config) {
             print::note(&format!("  {how}"));
         }
     }
@@ -43,7 +53,7 @@ pub(crate) fn outcome(outcome: &Outcome, record: &CallRecord, tools: &Host, conf
         }
         _ => return,
     }
-    denials(record, config);
+    denials(record, tools.plugins(), config);
     let Some(plugin) = plugin.filter(|_| record.refused.is_empty()) else { return };
     for missing in &plugin.granted().missing {
         let permission = &missing.permission;

@@ -7,6 +7,7 @@
 use cofferdam_agent::Approvals;
 
 use crate::Result;
+use crate::code_mode;
 use crate::compose::{self, PluginSpec};
 use crate::config::ConfigFile;
 use crate::file_tools;
@@ -58,6 +59,9 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
     #[cfg(feature = "skills")]
     let skills = skill_tools::summary(file)?;
     file_tools::check(file)?;
+    code_mode::check(file)?;
+    #[cfg(feature = "workflows")]
+    crate::label_policy::check(file)?;
     #[cfg(feature = "agent")]
     {
         file.approvals(Approvals::default())?;

@@ -53,11 +53,8 @@ impl<'a> LabelledTools<'a> {
             self.check_names(file)?;
         }
         let mut policy = recorded(table.to_policy());
+        check(file)?;
         if let Some(name) = &table.quarantine_model {
-            if !file.config.models.contains_key(name.get_ref()) {
-                let message = format!("there is no model `{}` in this file", name.get_ref());
-                return Err(file.error(name.span(), message).into());
-            }
             let model = model_specs::choose(Some(name.get_ref()), None, Some(file))?;
             policy = policy.quarantine(model_specs::client(&model, None)?);
         }
@@ -93,6 +90,20 @@ impl<'a> LabelledTools<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks the part of `[labels]` that does not depend on tools.
+///
+/// # Errors
+/// Returns an error if the quarantine model does not exist.
+pub(crate) fn check(file: &ConfigFile) -> Result<()> {
+    match &file.config.labels.quarantine_model {
+        Some(name) if !file.config.models.contains_key(name.get_ref()) => {
+            let message = format!("there is no model `{}` in this file", name.get_ref());
+            Err(file.error(name.span(), message).into())
+        }
+        _ => Ok(()),
     }
 }
 

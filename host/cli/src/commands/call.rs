@@ -89,7 +89,7 @@ fn show(args: &CallArgs, completion: &Completion, tools: &Host) -> anyhow::Resul
         }
     }
     if args.json || matches!(completion.outcome, Outcome::Ok(_)) {
-        explain::denials(&completion.record, config);
+        explain::denials(&completion.record, tools.plugins(), config);
     } else {
         explain::outcome(&completion.outcome, &completion.record, tools, config);
     }

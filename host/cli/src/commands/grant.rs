@@ -47,7 +47,9 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
     // directory.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
     let mut notes = Vec::new();
+    let mut granted = Vec::new();
     for permission in wanted {
+        granted.push(permission.clone());
         let grant =
             NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
         let verb = if file.grant(&plugin, &grant)? { "may now" } else { "may already" };
@@ -61,7 +63,13 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
     for note in notes {
         print::note(&note);
     }
-    show(global, &config, &plugin).await
+    let loaded = load(global, &config, &plugin).await?;
+    for permission in granted.iter().filter(|granted| !loaded.requested().asks_for(granted)) {
+        print::note(&format!(
+            "warning: `{plugin}` cannot use {permission}, because its manifest does not ask for it"
+        ));
+    }
+    show(&loaded)
 }
 
 pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<Exit> {
@@ -92,7 +100,7 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
     for note in notes {
         print::note(&note);
     }
-    show(global, &config, &plugin).await
+    show(&load(global, &config, &plugin).await?)
 }
 
 /// Returns the plugin and the configuration of an edit, which the command line has to name.
@@ -136,9 +144,8 @@ async fn missing(global: &Global, config: &Path, plugin: &str) -> anyhow::Result
 }
 
 /// Prints the current permissions of the plugin: asked for, offered and granted.
-async fn show(global: &Global, config: &Path, plugin: &str) -> anyhow::Result<Exit> {
-    let plugin = load(global, config, plugin).await?;
-    print::result(&columns::text(&columns::rows(&plugin)))?;
+fn show(plugin: &cofferdam_engine::Plugin) -> anyhow::Result<Exit> {
+    print::result(&columns::text(&columns::rows(plugin)))?;
     Ok(Exit::Ok)
 }
 

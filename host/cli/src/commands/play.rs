@@ -87,7 +87,7 @@ async fn play_call(
     }
     let (text, is_error) = match tools.toolset().call(&call.tool, written, context).await {
         Ok(completion) => {
-            explain::denials(&completion.record, args.plugins.config.as_deref());
+            explain::denials(&completion.record, tools.plugins(), args.plugins.config.as_deref());
             match completion.outcome.shown() {
                 Some(shown) => (shown.text(), shown.is_error),
                 None => return Ok(false),

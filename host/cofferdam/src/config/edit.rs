@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::Context as _;
-use cofferdam_tool::Permission;
+use cofferdam_tool::permission::ClockPrecision;
+use cofferdam_tool::{FileAccess, Permission};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use crate::config::{ConfigError, ConfigFile};
@@ -164,7 +165,20 @@ impl ConfigEditor {
             }
             Permission::Files(Some(store), access) => {
                 let files = table(grants, &["files"])?;
-                set(files, store.as_str(), access.as_str().into());
+                let known = files.get(store.as_str()).and_then(Item::as_str);
+                let known = FileAccess::ALL.into_iter().find(|it| Some(it.as_str()) == known);
+                match known.map(|known| (known, known.intersect(*access))) {
+                    // A grant adds. Only `revoke` takes a larger one away.
+                    Some((_, Some(both))) if both == *access => {}
+                    Some((known, None)) => {
+                        return Err(Error::Invalid(format!(
+                            "`{plugin}` may {} /{store} already, which {access} does not include; \
+                             grant files:{store}=read-write, or revoke the other first",
+                            known.in_plain_words()
+                        )));
+                    }
+                    _ => set(files, store.as_str(), access.as_str().into()),
+                }
             }
             Permission::Http(rule) => push(grants, "http", &rule.to_string())?,
             Permission::Socket(rule) => push(grants, "sockets", &rule.to_string())?,
@@ -183,7 +197,13 @@ impl ConfigEditor {
                 };
                 set(table(grants, &["config"])?, key, value.as_str().into());
             }
-            Permission::Clock(precision) => set(grants, "clock", precision.as_str().into()),
+            Permission::Clock(precision) => {
+                let known = grants.get("clock").and_then(Item::as_str);
+                let known = ClockPrecision::ALL.into_iter().find(|it| Some(it.as_str()) == known);
+                if known.is_none_or(|known| known < *precision) {
+                    set(grants, "clock", precision.as_str().into());
+                }
+            }
             Permission::Random => set(grants, "random", true.into()),
             Permission::Limit(key, value) => {
                 let value = i64::try_from(*value)
@@ -273,10 +293,14 @@ impl ConfigEditor {
     fn plugin(&mut self, plugin: &str) -> crate::Result<&mut dyn TableLike> {
         let known = self.document.get("plugins").and_then(|plugins| plugins.get(plugin)).is_some();
         if !known {
-            let path = self.path.display();
-            return Err(Error::Invalid(format!(
-                "{path} has no plugin `{plugin}`; add [plugins.{plugin}] with its `component`"
-            )));
+            let (path, plugins) = (self.path.display(), self.document.get("plugins"));
+            let names = plugins.and_then(Item::as_table_like).into_iter().flat_map(TableLike::iter);
+            let names: Vec<_> = names.map(|(name, _)| name).collect();
+            let known = match names.as_slice() {
+                [] => "it has no plugins".to_owned(),
+                names => format!("its plugins: {}", names.join(", ")),
+            };
+            return Err(Error::Invalid(format!("{path} has no plugin `{plugin}`; {known}")));
         }
         table(self.document.as_table_mut(), &["plugins", plugin])
     }
@@ -476,6 +500,21 @@ http = [
             text,
             "granting twice changes nothing"
         );
+    }
+
+    #[test]
+    fn a_grant_takes_nothing_away() {
+        let wide = granted(&granted(FILE, "csv", "files:out=read-write"), "csv", "clock:precise");
+        assert_eq!(granted(&wide, "csv", "files:out=read-only"), wide);
+        assert_eq!(granted(&wide, "csv", "clock:coarse"), wide);
+        let create = granted(FILE, "csv", "files:out=create-only");
+        edit(&create, |file| {
+            let permission = "files:out=read-only".parse().unwrap();
+            let grant = NewGrant { permission, directory: None, value: None };
+            let error = file.grant("csv", &grant).unwrap_err().to_string();
+            assert!(error.contains("grant files:out=read-write, or revoke"), "{error}");
+        });
+        assert!(granted(&create, "csv", "files:out=read-write").contains("read-write"));
     }
 
     #[test]

@@ -92,6 +92,32 @@ impl RequestedPermissions {
             Self::Stated(asked) => stated(asked, offered),
         }
     }
+
+    /// Returns whether the plugin asks for this permission, so that it would have it if it were
+    /// offered. A limit only restricts, so that it needs no request.
+    #[must_use]
+    pub fn asks_for(&self, permission: &Permission) -> bool {
+        let Self::Stated(asked) = self else { return true };
+        match permission {
+            Permission::Files(name, access) => {
+                let named = name.as_ref().and_then(|name| asked.files.get(name));
+                let wanted = named.copied().or(asked.files_any);
+                wanted.and_then(|wanted| wanted.intersect(*access)) == Some(*access)
+            }
+            Permission::Http(rule) => {
+                asked.http.iter().any(|wanted| wanted.intersect(rule).as_ref() == Some(rule))
+            }
+            Permission::Socket(rule) => asked.sockets.contains(rule),
+            Permission::Env(name) => asked.env.contains(name),
+            Permission::Config(key) => asked.config.contains(key),
+            Permission::Secret(name) => asked.secrets.contains(name),
+            Permission::Clock(precision) => *precision <= asked.clock,
+            Permission::Random => asked.random,
+            Permission::Tool(name) => asked.tools.contains(name),
+            Permission::Ask(kind) => asked.ask.contains(kind),
+            Permission::Limit(..) => true,
+        }
+    }
 }
 
 fn stated(asked: &Permissions, offered: &Policy) -> GrantedPermissions {

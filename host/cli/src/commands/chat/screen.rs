@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use cofferdam_agent::{
     ChatErrorKind, Delta, FunctionCall, FunctionResult, MessageContent, Middleware, Next,
     ReachedLimit, Role, Update,
 };
+use cofferdam_engine::Plugin;
 use cofferdam_terminal::MarkdownStyler;
 use cofferdam_tool::Toolset;
 
@@ -37,6 +38,8 @@ pub(super) struct Screen {
     toolset: Toolset,
     /// Notes about sources that may have an unknown tool.
     possible_owners: Vec<String>,
+    /// Plugins that calls are of.
+    plugins: Vec<Arc<Plugin>>,
     /// Configuration of the command.
     config: Option<PathBuf>,
     state: Mutex<ScreenState>,
@@ -77,6 +80,7 @@ impl Screen {
             is_styled: print::has_styled_output(),
             toolset,
             possible_owners,
+            plugins: tools.plugins().to_vec(),
             config,
             state: Mutex::default(),
             results: Mutex::default(),
@@ -271,7 +275,7 @@ impl Middleware<FunctionContext> for ShowCalls {
                 file_changes::show(record);
             }
             record.store_failures.iter().for_each(|failure| print::note(&format!("  {failure}")));
-            explain::denials(record, self.0.config.as_deref());
+            explain::denials(record, &self.0.plugins, self.0.config.as_deref());
         }
         ended
     }

@@ -120,6 +120,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
+    fn a_plugin_asks_for_what_it_misses(asked in permissions(), offered in policy()) {
+        let asked = RequestedPermissions::Stated(Box::new(asked));
+        for missing in asked.granted_of(&offered).missing {
+            prop_assert!(asked.asks_for(&missing.permission), "{}", missing.permission);
+        }
+    }
+
+    #[test]
     fn a_grant_is_within_what_is_offered_and_within_what_is_asked(asked in permissions(), offered in policy()) {
         let granted = RequestedPermissions::Stated(Box::new(asked.clone())).granted_of(&offered).policy;
         prop_assert!(is_within(&granted, &offered), "{:#?}", granted);
@@ -229,5 +237,28 @@ fn a_permission_is_read_as_it_is_written() {
         "nothing:x",
     ] {
         assert!(text.parse::<Permission>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_plugin_without_a_manifest_asks_for_everything_and_others_for_what_they_name() {
+    let asked = Permissions {
+        files: BTreeMap::from([(mount("notes"), FileAccess::ReadOnly)]),
+        http: vec!["GET https://a.example/v1".parse().unwrap()],
+        ..Permissions::default()
+    };
+    let asked = RequestedPermissions::Stated(Box::new(asked));
+    for (permission, is_asked) in [
+        ("files:notes=read-only", true),
+        ("files:notes=read-write", false),
+        ("files:other=read-only", false),
+        ("http:GET https://a.example/v1/b", true),
+        ("http:POST https://a.example/v1", false),
+        ("env:LANG", false),
+        ("limit:wall-ms-max=5", true),
+    ] {
+        let permission: Permission = permission.parse().unwrap();
+        assert_eq!(asked.asks_for(&permission), is_asked, "{permission}");
+        assert!(RequestedPermissions::Unstated.asks_for(&permission), "{permission}");
     }
 }
