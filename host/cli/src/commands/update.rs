@@ -15,7 +15,7 @@ use super::add::{Candidate, confirm, fetcher, named_config, signer};
 use super::fetch::fetched_plugins;
 use super::{approve, replay};
 use crate::args::{Global, UpdateArgs};
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::{host, print};
 
 pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
@@ -27,9 +27,17 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
     }
     fetcher.refresh_advisories().await?;
     let engine = host::engine(global)?;
+    let mut exit = Exit::Ok;
     for (name, plugin) in fetched_plugins(&file, &args.plugins)? {
         let pins = Pins::of_config_ambient(config)?;
-        let fetched = fetcher.fetch(plugin.component.get_ref()).await?;
+        let fetched = match fetcher.fetch(plugin.component.get_ref()).await {
+            Ok(fetched) => fetched,
+            // It must not hide the updates of other plugins.
+            Err(error) => {
+                exit = not_checked(name, error);
+                continue;
+            }
+        };
         if pins.origin(name) == Some(&fetched.origin) {
             print::note(&format!("`{name}` is unchanged"));
             continue;
@@ -44,7 +52,13 @@ pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Ex
         }
         print::note(&format!("`{name}` is updated; written to {}", pins.path().display()));
     }
-    Ok(Exit::Ok)
+    Ok(exit)
+}
+
+/// Notes why a plugin cannot be compared with its source. Returns the exit code.
+fn not_checked(name: &str, error: cofferdam::Error) -> Exit {
+    print::note(&format!("error: `{name}` cannot be compared with its source: {error:#}"));
+    exit::of(&error.into())
 }
 
 /// Lists the plugins of a configuration that have changed at their source. Accepts nothing.
@@ -61,21 +75,29 @@ async fn check(
     is_json: bool,
 ) -> anyhow::Result<Exit> {
     let pins = Pins::of_config_ambient(&file.path)?;
-    let mut changes = Vec::new();
+    let (mut changes, mut failures, mut exit) = (Vec::new(), Vec::new(), Exit::Ok);
     for (name, plugin) in fetched_plugins(file, named)? {
-        let after = fetcher.resolve(plugin.component.get_ref()).await?;
+        let after = match fetcher.resolve(plugin.component.get_ref()).await {
+            Ok(after) => after,
+            Err(error) => {
+                failures.push(json!({"plugin": name, "error": format!("{error:#}")}));
+                exit = not_checked(name, error);
+                continue;
+            }
+        };
         let before = pins.origin(name).cloned();
         if before.as_ref() != Some(&after) {
             changes.push(PluginChange { plugin: name, before, after });
         }
     }
     if is_json {
-        print::result(&changes.iter().map(PluginChange::json).collect::<Value>().to_string())?;
+        let changes = changes.iter().map(PluginChange::json);
+        print::result(&changes.chain(failures).collect::<Value>().to_string())?;
     } else {
         changes.iter().try_for_each(|change| print::result(&change.line()))?;
     }
     if changes.is_empty() {
-        return Ok(Exit::Ok);
+        return Ok(exit);
     }
     print::note("plugins have changed at their source; `cofferdam update` shows how");
     Ok(Exit::Plugin)
@@ -91,8 +113,19 @@ struct PluginChange<'a> {
 impl PluginChange<'_> {
     fn line(&self) -> String {
         let digest = |origin: &Origin| origin.manifest.unwrap_or(origin.layer).to_string();
-        let before = self.before.as_ref().map_or_else(|| "not locked".to_owned(), digest);
-        format!("{}  {before} -> {}", self.plugin, digest(&self.after))
+        let after = digest(&self.after);
+        let Some(before) = &self.before else {
+            return format!("{}  not locked -> {after}", self.plugin);
+        };
+        if before.signer != self.after.signer {
+            let (old, new) = (signer(before), signer(&self.after));
+            return format!(
+                "{}  {} -> {after}, signed by {old} -> {new}",
+                self.plugin,
+                digest(before)
+            );
+        }
+        format!("{}  {} -> {after}", self.plugin, digest(before))
     }
 
     fn json(&self) -> Value {
@@ -129,7 +162,10 @@ async fn show(
     let difference = match pins.compare(&candidate.plugin) {
         PinComparison::New => return print::report(&candidate.report()),
         PinComparison::Same => {
-            print::note(&format!("`{name}` has another manifest and the same component"));
+            let manifest = |origin: Option<&Origin>| origin.and_then(|origin| origin.manifest);
+            let is_same = manifest(pins.origin(name)) == manifest(candidate.origin.as_ref());
+            let found = if is_same { "the same" } else { "another" };
+            print::note(&format!("`{name}` has {found} manifest and the same component"));
             return Ok(());
         }
         PinComparison::Changed(difference) => difference,
