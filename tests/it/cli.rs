@@ -462,3 +462,69 @@ fn the_demos_script_works() {
     );
     assert!(errors[1].contains("(Trap.Unreachable)"), "{}", errors[1]);
 }
+
+#[test]
+fn mistakes_of_the_operator_are_usage_errors_and_create_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = plugin("text");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("file", "");
+    write("hi.jsonl", r#"{"text":"Hi."}"#);
+    write("skills.toml", "[skills.limits]\ncpu-ms-max = 0\n");
+    write("code.toml", "[code.limits]\ncpu-ms-max = 0\n");
+    write("text.toml", &format!("[plugins.text]\ncomponent = {text:?}\n"));
+    write("twice.yaml", "name: x\nname: y\n");
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let limit = "the limit `cpu-ms-max` is 0, so that no call can succeed";
+    let mistakes: &[(&[&str], &str)] = &[
+        (&["call", "word_count", "text=a", "--plugin", &text, "--limit", "cpu-ms-max=0"], limit),
+        (&["config", "check", "skills.toml"], limit),
+        (&["config", "check", "code.toml"], limit),
+        (
+            &["mcp", "config", "--host", "claude", "--plugin", &text, "--", "--bogus"],
+            "`cofferdam serve` does not accept the flags after --: unexpected argument '--bogus'",
+        ),
+        (
+            &["mcp", "config", "--host", "claude", "--config", "text.toml", "--toolset", "nope"],
+            "there is no [toolsets.nope] in the configuration",
+        ),
+        (&["chat", "--sessions", "--session-dir", "typo"], "there is no directory typo"),
+        (
+            &["chat", "hi", "--model", "script:hi.jsonl", "--memory-files", "file"],
+            "the directory file cannot be mounted",
+        ),
+        (&["inspect", "--web", "--directory", "typo"], "there is no directory typo"),
+        (&["inspect", "--web", "--workflow", "typo.yaml"], "typo.yaml"),
+        (&["import", "typo", "--config", "text.toml"], "there is no directory typo"),
+        (&["export", "file", "--config", "text.toml"], "file is not a directory"),
+        (&["args", "{}", "--schema", "file", "--tool", "x"], "cannot be used with"),
+        (&["workflow", "check", "twice.yaml"], "twice.yaml:2:1: `name` occurs twice"),
+        (&["remove", "typo", "--config", "text.toml"], "has no plugin `typo`; its plugins: text"),
+    ];
+    for (arguments, message) in mistakes {
+        let ran = ran(command().current_dir(&folder).args(*arguments).output().unwrap());
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{arguments:?}: {}", ran.stderr);
+    }
+    assert_eq!(names(), before);
+}
+
+#[test]
+fn sessions_are_listed_as_json_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hi.jsonl"), r#"{"text":"Hi."}"#).unwrap();
+    let chat = |arguments: &[&str]| {
+        let arguments = ["chat", "--session-dir", "kept"].iter().chain(arguments);
+        ran(command().current_dir(&folder).args(arguments).output().unwrap())
+    };
+    let talked = chat(&["hi", "--session", "talk", "--model", "script:hi.jsonl", "--no-record"]);
+    assert_eq!(talked.code, 0, "{}", talked.stderr);
+    let listed = chat(&["--sessions", "--json"]);
+    assert_eq!(listed.stdout, "{\"name\":\"talk\",\"messages\":2}\n");
+}

@@ -257,16 +257,16 @@ fn a_conversation_without_text_says_so() {
     let count = json!({"tool": "word_count", "arguments": {"text": "a b"}});
     chat(folder, &[json!({"calls": [count]}), json!({"text": "Two."})], &[]);
     let replayed = run(folder, &["replay", "--session", "talk"]);
-    assert_eq!(replayed.code, 0, "{}", replayed.stderr);
+    assert_eq!(replayed.code, 2, "{}", replayed.stderr);
     for part in [
         "the log has 2 replies of the model in the session `talk` without their text",
         "record conversations with --replayable",
-        "no call matches that was recorded so that it can run again",
+        "no recorded call that can run again matches",
     ] {
         assert!(replayed.stderr.contains(part), "{}", replayed.stderr);
     }
     let unknown = run(folder, &["replay", "--session", "other"]);
-    assert_eq!(unknown.code, 0, "{}", unknown.stderr);
+    assert_eq!(unknown.code, 2, "{}", unknown.stderr);
 }
 
 #[test]

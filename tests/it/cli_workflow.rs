@@ -197,6 +197,14 @@ fn a_checkpoint_is_for_the_workflow_that_it_was_taken_of() {
     );
     let odd = scene.run(&["--checkpoints", "runs", "--resume=../../x"]);
     assert_eq!((odd.code, odd.stderr.lines().count()), (Some(2), 1), "{}", odd.stderr);
+    let mistyped = scene.run(&["--checkpoints", "elsewhere", "--resume"]);
+    assert_eq!(mistyped.code, Some(2));
+    assert!(
+        mistyped.stderr.contains("cannot open the directory `elsewhere`"),
+        "{}",
+        mistyped.stderr
+    );
+    std::fs::create_dir(scene.folder.path().join("elsewhere")).unwrap();
     let empty = scene.run(&["--checkpoints", "elsewhere", "--resume"]);
     assert!(
         empty.stderr.contains("there is no checkpoint of the workflow `review` in elsewhere"),

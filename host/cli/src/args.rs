@@ -485,7 +485,9 @@ pub(crate) struct ArgsArgs {
     #[arg(conflicts_with = "dialect")]
     pub(crate) arguments: Vec<String>,
     /// Decode by the JSON Schema in this file
-    #[arg(long, value_name = "FILE", conflicts_with = "plugins")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "tool", "plugins", "mounts", "files", "skills", "toolsets", "tools", "timeout", "memory", "code",
+    ])]
     pub(crate) schema: Option<PathBuf>,
     /// Decode by the schema of this tool
     #[arg(long, value_name = "NAME")]

@@ -45,7 +45,8 @@ pub fn open_directory(
     Ok(Arc::new(DirectoryStore::open_ambient(directory, options)?))
 }
 
-/// Like [`open_directory`], with the directory's path in the error.
+/// Like [`open_directory`], with the directory's path in the error, which is one of the operator's
+/// input.
 pub(crate) fn mount_directory(
     directory: &Path,
     access: FileAccess,
@@ -53,6 +54,7 @@ pub(crate) fn mount_directory(
 ) -> crate::Result<Arc<dyn FileStore>> {
     open_directory(directory, access, quota)
         .with_context(|| format!("the directory {} cannot be mounted", directory.display()))
+        .map_err(|error| crate::Error::invalid(format!("{error:#}")))
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]

@@ -29,6 +29,9 @@ const INTERPRETER: &str = "[code] interpreter";
 /// Returns an error if a plugin is not in the lock file or not on this machine, or the layout
 /// cannot be written.
 pub fn export_ambient(config: &ConfigFile, directory: &Path) -> Result<Vec<String>> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Error::invalid(format!("{} is not a directory", directory.display())));
+    }
     let store = artifacts::store()?;
     let origins = origins(config)?;
     let failed = || format!("{} cannot be written", directory.display());
@@ -68,6 +71,9 @@ pub async fn import_ambient(
     directory: &Path,
     operator: &Operator,
 ) -> Result<Vec<String>> {
+    if !directory.is_dir() {
+        return Err(Error::invalid(format!("there is no directory {}", directory.display())));
+    }
     let fetcher = PluginFetcher::new_ambient(Some(config), operator)?;
     let fetcher = fetcher.from_copy_ambient(directory)?;
     let mut names = Vec::new();

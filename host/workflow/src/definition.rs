@@ -337,7 +337,13 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, InvalidDefinition> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| InvalidDefinition {
         at: error.location(),
-        message: without_position(&error.to_string()),
+        message: match &error {
+            // The library's message names an option of this function's call.
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+                format!("`{key}` occurs twice")
+            }
+            error => without_position(&error.to_string()),
+        },
     })
 }
 

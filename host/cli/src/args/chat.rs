@@ -115,7 +115,7 @@ pub(crate) struct ChatArgs {
     /// not called
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Print messages, tokens and outcome of each turn as JSON Lines
+    /// Print messages, tokens and outcome of each turn, or the sessions, as JSON Lines
     #[arg(long)]
     pub(crate) json: bool,
 }

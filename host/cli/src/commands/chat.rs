@@ -54,7 +54,7 @@ const PROMPT_VARIABLE: &str = "input";
 
 pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit> {
     if args.sessions {
-        return saved::list(args.session_dir.as_deref()).await;
+        return saved::list(args.session_dir.as_deref(), args.json).await;
     }
     let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let definition = args.agent.as_deref().map(AgentFile::read_ambient).transpose()?;

@@ -5,8 +5,10 @@ mod config;
 mod login;
 mod token;
 
-use crate::args::{Global, McpCommand};
-use crate::exit::Exit;
+use clap::Parser as _;
+
+use crate::args::{Cli, Global, McpCommand};
+use crate::exit::{Exit, UsageError};
 
 pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<Exit> {
     match command {
@@ -20,7 +22,21 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
 
 /// Returns the flags of `serve` that are not about its tools: the confinement that the user
 /// requires, and then `more`.
-fn serve_flags(global: &Global, more: Vec<String>) -> Vec<String> {
+///
+/// # Errors
+/// Returns an error if `serve` would reject the flags, where the user would not see the message.
+fn serve_flags(global: &Global, more: Vec<String>) -> Result<Vec<String>, UsageError> {
     let level = global.confinement.map(|level| ["--confinement", level.as_str()]);
-    level.into_iter().flatten().map(str::to_owned).chain(more).collect()
+    let flags: Vec<_> = level.into_iter().flatten().map(str::to_owned).chain(more).collect();
+    let line = ["cofferdam", "serve"].into_iter().chain(flags.iter().map(String::as_str));
+    match Cli::try_parse_from(line) {
+        Ok(_) => Ok(flags),
+        Err(error) => {
+            let error = error.to_string();
+            let error = error.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Err(UsageError(format!(
+                "`cofferdam serve` does not accept the flags after --: {error}"
+            )))
+        }
+    }
 }

@@ -94,11 +94,9 @@ async fn many(args: &ReplayArgs, mut plugins: ReplayPlugins, log: &Log) -> anyho
     let calls = log.query(&filter)?.calls;
     let calls: Vec<_> = calls.into_iter().filter(|call| call.recording.is_some()).collect();
     if calls.is_empty() {
-        print::note(
-            "no call matches that was recorded so that it can run again; record calls with \
-             --replayable, or with `replay = \"all\"` in [records]",
-        );
-        return Ok(Exit::Ok);
+        let message = "no recorded call that can run again matches; record calls with \
+                       --replayable, or with `replay = \"all\"` in [records]";
+        return Err(UsageError(message.to_owned()).into());
     }
     let shown = |call: &CallEntry,
                  recording: &CallRecording,

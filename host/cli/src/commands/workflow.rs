@@ -47,7 +47,11 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let answers = TypedAnswers::new(args)?;
     let settings = chat::request_settings(&args.setting)?;
     let config = host::config(&args.plugins)?;
-    let kept = args.checkpoints.as_deref().map(CheckpointDirectory::open).transpose()?;
+    let open = match args.resume {
+        Some(_) => CheckpointDirectory::open_existing,
+        None => CheckpointDirectory::open,
+    };
+    let kept = args.checkpoints.as_deref().map(open).transpose()?;
     // Tools must not change the files that control the workflow.
     let mut protected = vec![args.file.clone()];
     protected.extend(kept.iter().map(|kept| kept.directory.clone()));
@@ -115,7 +119,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     show::end(&end, args.json)?;
     for id in answers.left() {
         print::note(&format!(
-            "warning: the answer to `{id}` was not used: nothing of that name was asked"
+            "warning: the answer to `{id}` was not used: the run asked for no further answer of that name"
         ));
     }
     note_next_steps(&end, args);
@@ -248,6 +252,10 @@ impl CheckpointDirectory {
         made.map_err(|error| {
             UsageError(format!("checkpoints cannot be kept in {}: {error}", directory.display()))
         })?;
+        Self::open_existing(directory)
+    }
+
+    fn open_existing(directory: &Path) -> anyhow::Result<Self> {
         let shown = directory.display();
         // On Windows, directories cannot be opened like this, and the access list is not checked.
         let is_exposed = std::fs::File::open(directory).is_ok_and(|opened| {
@@ -259,10 +267,6 @@ impl CheckpointDirectory {
                  {shown}; run: chmod 700 '{shown}'"
             ));
         }
-        Self::open_existing(directory)
-    }
-
-    fn open_existing(directory: &Path) -> anyhow::Result<Self> {
         let checkpoints = workflow_file::open_checkpoints_ambient(directory)
             .map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
         Ok(Self { directory: directory.to_owned(), checkpoints })

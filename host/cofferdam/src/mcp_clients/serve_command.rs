@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use cofferdam_tool::Toolset;
+
 use crate::compose::HostPlan;
 use crate::config::{ConfigFile, OfferedGrants, SecretSource, ValueSource};
 use crate::error::Context as _;
 use crate::granting::Values;
-use crate::{CacheDirectory, Error, Result, Selection, StoreLocation, flags};
+use crate::toolsets::KnownTools;
+use crate::{CacheDirectory, Error, Result, Selection, StoreLocation, flags, servers};
 
 /// Arguments of `cofferdam serve` that offer the plugins of a selection from any working directory.
 #[derive(Debug, Clone)]
@@ -68,6 +71,12 @@ impl ServeCommand {
 /// Returns an error if `serve` would reject the selection at its start.
 pub(super) fn check(selection: &Selection) -> Result<HostPlan> {
     let plan = HostPlan::new(selection, Values::Leave, &[], None)?.require_tools(selection)?;
+    if let Some(file) = &plan.config {
+        crate::serve::check(file)?;
+        servers::check_toolsets(file)?;
+    }
+    let (config, toolset) = (plan.config.as_ref(), &Toolset::default());
+    KnownTools { config, toolset, is_complete: false }.selected(selection)?;
     match plan.specs.iter().find(|spec| !spec.path.is_file()) {
         Some(spec) => Err(Error::invalid(format!("there is no file {}", spec.path.display()))),
         None => Ok(plan),

@@ -136,7 +136,8 @@ impl Spread {
             0 => f64::midpoint(at(middle.saturating_sub(1)), at(middle)),
             _ => at(middle),
         };
-        let mean = numbers.iter().sum::<f64>() / float(numbers.len().max(1) as u64);
+        // The sum of no numbers is -0.0.
+        let mean = (0.0 + numbers.iter().sum::<f64>()) / float(numbers.len().max(1) as u64);
         Self { mean, median }
     }
 }

@@ -14,6 +14,7 @@ use cofferdam_agent::Session;
 use cofferdam_agent::compaction::is_compaction_record;
 use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History};
 use etcetera::BaseStrategy as _;
+use serde_json::json;
 
 use crate::exit::{Exit, UsageError};
 use crate::print;
@@ -80,9 +81,18 @@ impl SavedSession {
     }
 }
 
-/// Prints the names of all sessions.
-pub(super) async fn list(directory: Option<&Path>) -> anyhow::Result<Exit> {
-    let (directory, files) = open_directory(directory)?;
+/// Prints the names of all sessions, without creating the directory.
+pub(super) async fn list(named: Option<&Path>, as_json: bool) -> anyhow::Result<Exit> {
+    let directory = session_directory(named)?;
+    if !directory.is_dir() {
+        return match named {
+            Some(_) => {
+                Err(UsageError(format!("there is no directory {}", directory.display())).into())
+            }
+            None => Ok(Exit::Ok),
+        };
+    }
+    let files = open_files(&directory)?;
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&directory).context("the sessions cannot be listed")? {
         let path = entry.context("the sessions cannot be listed")?.path();
@@ -96,35 +106,44 @@ pub(super) async fn list(directory: Option<&Path>) -> anyhow::Result<Exit> {
     }
     names.sort();
     for name in names {
-        let messages = match files.read(&name).await {
-            Ok(messages) => {
-                let messages = messages.iter().filter(|message| !is_compaction_record(message));
-                print::counted(messages.count(), "message")
-            }
-            Err(error) => error.to_string(),
-        };
-        print::result(&format!("{name}  {messages}"))?;
+        let messages = files.read(&name).await.map(|messages| {
+            messages.iter().filter(|message| !is_compaction_record(message)).count()
+        });
+        print::result(&match messages {
+            Ok(messages) if as_json => json!({"name": name, "messages": messages}).to_string(),
+            Err(error) if as_json => json!({"name": name, "error": error.to_string()}).to_string(),
+            Ok(messages) => format!("{name}  {}", print::counted(messages, "message")),
+            Err(error) => format!("{name}  {error}"),
+        })?;
     }
     Ok(Exit::Ok)
 }
 
+/// Returns the directory of sessions: `directory`, or that of the user.
+fn session_directory(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(directory) = directory {
+        return Ok(directory.to_owned());
+    }
+    let base = etcetera::choose_base_strategy()
+        .context("the home directory is not known; pass --session-dir DIR")
+        .map_err(|error| UsageError(format!("{error:#}")))?;
+    Ok(base.data_dir().join("cofferdam").join("sessions"))
+}
+
 fn open_directory(directory: Option<&Path>) -> anyhow::Result<(PathBuf, FileHistory)> {
-    let directory = match directory {
-        Some(directory) => directory.to_owned(),
-        None => {
-            let base = etcetera::choose_base_strategy()
-                .context("the home directory is not known; pass --session-dir DIR")
-                .map_err(|error| UsageError(format!("{error:#}")))?;
-            base.data_dir().join("cofferdam").join("sessions")
-        }
-    };
+    let directory = session_directory(directory)?;
+    let files = open_files(&directory)?;
+    Ok((directory, files))
+}
+
+/// Opens the messages of sessions, and creates the directory if it is missing.
+fn open_files(directory: &Path) -> anyhow::Result<FileHistory> {
     // The lock makes this process the only user of the session, so it can repair a file that a
     // killed process left incomplete.
     let options = FileHistoryOptions { repair_torn_end: true, ..FileHistoryOptions::default() };
-    let files = FileHistory::open_ambient(&directory, options).map_err(|error| {
-        UsageError(format!("sessions cannot be kept in {}: {error}", directory.display()))
-    })?;
-    Ok((directory, files))
+    FileHistory::open_ambient(directory, options).map_err(|error| {
+        UsageError(format!("sessions cannot be kept in {}: {error}", directory.display())).into()
+    })
 }
 
 fn lock(directory: &Path, name: &str) -> anyhow::Result<File> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cofferdam::config::ConfigFile;
 use cofferdam::inspector::{self, EngineReplayer, Inspector};
+use cofferdam::workflow_file::WorkflowFile;
 
 use crate::args::{Global, InspectArgs};
 use crate::exit::{Exit, UsageError};
@@ -18,6 +19,15 @@ pub(super) async fn serve(
     args: &InspectArgs,
 ) -> anyhow::Result<Exit> {
     let config = args.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
+    // The pages of a file or a directory that is missing would show nothing.
+    for file in &args.workflows {
+        WorkflowFile::read_ambient(file)?;
+    }
+    for directory in args.directory.iter().chain(&args.checkpoints) {
+        if !directory.is_dir() {
+            return Err(UsageError(format!("there is no directory {}", directory.display())).into());
+        }
+    }
     let mut options = inspector::options_ambient(config.as_ref(), args.directory.clone())?;
     let (engine, path) = (host::engine_options(global), config.map(|config| config.path));
     options.grants = path.as_deref().map(|path| inspector::grants_of_config(engine.clone(), path));
