@@ -52,7 +52,12 @@ pub fn options_ambient(
     directory: Option<PathBuf>,
 ) -> Result<InspectorOptions> {
     let directory = directory.map_or_else(|| records::directory_ambient(config), Ok)?;
+    let is_default = records::default_directory().is_ok_and(|default| default == directory);
     let mut options = InspectorOptions::new(directory);
+    if !is_default {
+        let directory = options.directory.display().to_string();
+        options.log_flags = format!(" --directory {}", flags::word(&directory));
+    }
     let path = config.map(|config| config.path.clone());
     let of_calls = path.clone();
     options.call_command =

@@ -33,6 +33,8 @@ pub type CallCommand = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 pub struct InspectorOptions {
     /// Directory of the call log. It may not exist yet.
     pub directory: PathBuf,
+    /// Flags with which `cofferdam log` reads this directory, after a space; empty for its default.
+    pub log_flags: String,
     /// Commands that grant what was refused, by plugin and capability.
     pub grant_advice: GrantAdvice,
     /// Commands that make recorded calls again. Nothing secret is in them.
@@ -55,6 +57,7 @@ impl InspectorOptions {
         Self {
             directory: directory.into(),
             grant_advice: Arc::new(|_, _| None),
+            log_flags: String::new(),
             call_command: Arc::new(|_, _| None),
             workbench: None,
             prompts: None,

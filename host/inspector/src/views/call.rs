@@ -70,14 +70,7 @@ pub(super) fn page(
                 ul { @for event in &events { li { (text::line(event)) } } }
             }
             h2 { "Commands" }
-            ul {
-                li { (layout::command(&format!("cofferdam log show {}", call.id))) }
-                li { (layout::command(&format!("cofferdam log prove {}", call.id))) }
-                @if call.recording.is_some() {
-                    li { (layout::command(&format!("cofferdam replay {}", call.id))) }
-                    li { (layout::command(&format!("cofferdam log to-case {}", call.id))) }
-                }
-            }
+            ul { @for command in commands(state, call) { li { (layout::command(&command)) } } }
             details {
                 summary { "Entry in the log" }
                 (text::block(&serde_json::to_string_pretty(call).unwrap_or_default(), "Entry in the log"))
@@ -85,6 +78,14 @@ pub(super) fn page(
             }
         },
     ))
+}
+
+/// Returns the commands that show and check the call, and run it again if it was recorded for that.
+fn commands(state: &InspectorState, call: &CallEntry) -> Vec<String> {
+    let recorded = call.recording.as_ref().map(|_| ["replay", "log to-case"]);
+    let commands = ["log show", "log prove"].into_iter().chain(recorded.into_iter().flatten());
+    let flags = &state.options.log_flags;
+    commands.map(|command| format!("cofferdam {command} {}{flags}", call.id)).collect()
 }
 
 /// Returns the outcome, and the party that a failure is due to.

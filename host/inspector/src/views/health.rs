@@ -54,7 +54,7 @@ pub(super) fn page(state: &InspectorState, log: &Log) -> Result<Markup, PageErro
                     }
                 }
             }
-            p { "To check the whole log: " (layout::command("cofferdam log verify")) }
+            p { "To check the whole log: " (layout::command(&format!("cofferdam log verify{}", state.options.log_flags))) }
         },
     ))
 }
