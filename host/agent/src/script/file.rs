@@ -89,11 +89,19 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Vec<ScriptedReply>, 
         return Err(ScriptError::TooLarge { name: name.to_owned() });
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let replies = lines.map(|(index, line)| match serde_json::from_str::<Line>(line) {
+    let replies = lines.map(|(index, line)| match line_of(line) {
         Ok(line) => Ok(line.into()),
         Err(source) => Err(ScriptError::Line { name: name.to_owned(), line: index + 1, source }),
     });
     replies.collect()
+}
+
+/// Parses a line. An array of the members' values is not a reply, although serde takes it.
+fn line_of(line: &str) -> Result<Line, serde_json::Error> {
+    if !line.trim_start().starts_with('{') {
+        return Err(serde::de::Error::custom("expected a JSON object"));
+    }
+    serde_json::from_str(line)
 }
 
 impl From<Line> for ScriptedReply {
