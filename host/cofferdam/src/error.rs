@@ -59,6 +59,11 @@ impl Error {
         Self::Invalid(message.into())
     }
 
+    /// Returns the error as one of the operator's input, such as a path that does not exist.
+    pub(crate) fn into_invalid(self) -> Self {
+        Self::Invalid(format!("{self:#}"))
+    }
+
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), source: None }
     }

@@ -334,12 +334,12 @@ fn read(path: &Path) -> crate::Result<PinsFile> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PinsFile::default()),
         read => {
             let text = read.with_context(|| format!("{} cannot be read", path.display()))?;
-            serde_json::from_slice(&text).with_context(|| {
+            serde_json::from_slice(&text).map_err(|error| {
                 let path = path.display();
-                format!(
-                    "{path} is not a lock file; if no program needs it, remove it and accept the \
+                crate::Error::invalid(format!(
+                    "{path} is not a lock file: {error}; restore it, or remove it and accept the \
                      plugins anew"
-                )
+                ))
             })
         }
     }

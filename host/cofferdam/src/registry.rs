@@ -113,7 +113,7 @@ impl PluginFetcher {
     pub fn from_copy_ambient(mut self, directory: &Path) -> Result<Self> {
         let copy = ImageLayout::open_ambient(directory);
         let unreadable = || format!("{} cannot be used as an image layout", directory.display());
-        self.copy = Some(copy.with_context(unreadable)?);
+        self.copy = Some(copy.with_context(unreadable).map_err(Error::into_invalid)?);
         Ok(self)
     }
 
@@ -433,8 +433,8 @@ pub fn read_signing_key_ambient(path: &Path) -> Result<SigningKey> {
 fn authorities(path: &Path) -> Result<Vec<Vec<u8>>> {
     let unreadable = || format!("{} cannot be read", path.display());
     let bytes = cofferdam_files::read_named_ambient(path, AUTHORITIES_BYTES_MAX);
-    let bytes = bytes.with_context(unreadable)?;
-    certificates_from_pem(&bytes).with_context(unreadable)
+    let bytes = bytes.with_context(unreadable).map_err(Error::into_invalid)?;
+    certificates_from_pem(&bytes).with_context(unreadable).map_err(Error::into_invalid)
 }
 
 /// Returns an error if `unsigned` refuses a plugin that no rule is about.

@@ -54,7 +54,7 @@ pub(crate) fn mount_directory(
 ) -> crate::Result<Arc<dyn FileStore>> {
     open_directory(directory, access, quota)
         .with_context(|| format!("the directory {} cannot be mounted", directory.display()))
-        .map_err(|error| crate::Error::invalid(format!("{error:#}")))
+        .map_err(crate::Error::into_invalid)
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]

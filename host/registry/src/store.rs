@@ -51,12 +51,12 @@ pub struct BlobWriter {
 #[non_exhaustive]
 pub enum StoreError {
     /// The file system reports an error.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {cause}", .path.display())]
     Io {
         /// File or directory.
         path: PathBuf,
         /// Error of the file system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The content has another digest than expected.
     #[error("has the digest {found}; expected {expected}")]
@@ -89,11 +89,11 @@ impl ArtifactStore {
         let store = Self { directory: directory.into() };
         for name in [BLOBS, INCOMPLETE, REFERRERS] {
             let path = store.directory.join(name);
-            create_private(&path).map_err(|source| StoreError::Io { path, source })?;
+            create_private(&path).map_err(|cause| StoreError::Io { path, cause })?;
         }
         let layout = store.directory.join(LAYOUT_FILE);
         if !layout.exists() {
-            let failed = |source| StoreError::Io { path: layout.clone(), source };
+            let failed = |cause| StoreError::Io { path: layout.clone(), cause };
             let mut file =
                 NamedTempFile::new_in(store.directory.join(INCOMPLETE)).map_err(failed)?;
             file.write_all(LAYOUT).map_err(failed)?;
@@ -112,7 +112,7 @@ impl ArtifactStore {
         let path = store.directory.join(LAYOUT_FILE);
         match fs::metadata(&path) {
             Ok(_) => Ok(store),
-            Err(source) => Err(StoreError::Io { path, source }),
+            Err(cause) => Err(StoreError::Io { path, cause }),
         }
     }
 
@@ -139,11 +139,11 @@ impl ArtifactStore {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(StoreError::Io { path, source }),
+            Err(cause) => return Err(StoreError::Io { path, cause }),
         };
         let mut content = Vec::new();
         let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(|source| StoreError::Io { path, source })?;
+        read.map_err(|cause| StoreError::Io { path, cause })?;
         let found = u64::try_from(content.len()).unwrap_or(u64::MAX);
         if found > bytes_max {
             return Err(StoreError::Size { expected: bytes_max, found });
@@ -161,7 +161,7 @@ impl ArtifactStore {
 
     /// Reads an index that is not a blob. Returns `None` if the file does not exist.
     pub(crate) fn read_index_ambient(&self, path: &Path) -> Result<Option<Index>, StoreError> {
-        let failed = |source| StoreError::Io { path: path.to_owned(), source };
+        let failed = |cause| StoreError::Io { path: path.to_owned(), cause };
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -198,7 +198,7 @@ impl ArtifactStore {
     ) -> Result<BlobWriter, StoreError> {
         let incomplete = self.directory.join(INCOMPLETE);
         let file = NamedTempFile::new_in(&incomplete)
-            .map_err(|source| StoreError::Io { path: incomplete, source })?;
+            .map_err(|cause| StoreError::Io { path: incomplete, cause })?;
         Ok(BlobWriter {
             file,
             directory: self.directory.clone(),
@@ -244,7 +244,7 @@ impl BlobWriter {
             return Err(StoreError::Size { expected: self.bytes_max, found });
         }
         let written = self.file.write_all(bytes);
-        written.map_err(|source| StoreError::Io { path: self.directory.clone(), source })?;
+        written.map_err(|cause| StoreError::Io { path: self.directory.clone(), cause })?;
         self.hasher.update(bytes);
         self.written = found;
         Ok(())
@@ -263,7 +263,7 @@ impl BlobWriter {
     pub fn restart(&mut self) -> Result<(), StoreError> {
         let emptied = self.file.as_file().set_len(0);
         let emptied = emptied.and_then(|()| io::Seek::rewind(self.file.as_file_mut()));
-        emptied.map_err(|source| StoreError::Io { path: self.directory.clone(), source })?;
+        emptied.map_err(|cause| StoreError::Io { path: self.directory.clone(), cause })?;
         self.hasher = Sha256::new();
         self.written = 0;
         Ok(())
@@ -284,7 +284,7 @@ impl BlobWriter {
             check_digest(expected, found)?;
         }
         let path = blob_path(&directory, found);
-        let failed = |source| StoreError::Io { path: path.clone(), source };
+        let failed = |cause| StoreError::Io { path: path.clone(), cause };
         file.as_file().sync_all().map_err(failed)?;
         // Replaces a damaged file of the same name. A process that reads the old one keeps it.
         file.persist(&path).map_err(|error| failed(error.error))?;

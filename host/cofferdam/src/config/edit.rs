@@ -57,7 +57,9 @@ impl ConfigEditor {
         let document =
             text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
         let resolved = |found: std::io::Result<PathBuf>| {
-            found.with_context(|| format!("{} cannot be resolved", path.display()))
+            found
+                .with_context(|| format!("{} cannot be resolved", path.display()))
+                .map_err(Error::into_invalid)
         };
         // Edits the target of a symbolic link, so that the link stays.
         let target = resolved(path.canonicalize())?;

@@ -78,12 +78,12 @@ impl SecretSource {
         match self {
             Self::Env(name) => match std::env::var(name) {
                 Ok(value) if !value.is_empty() => Ok(SecretText::new(value)),
-                Ok(_) => Err(Error::failed(format!("the environment variable {name} is empty"))),
+                Ok(_) => Err(Error::invalid(format!("the environment variable {name} is empty"))),
                 Err(std::env::VarError::NotPresent) => {
-                    Err(Error::failed(format!("the environment variable {name} is not set")))
+                    Err(Error::invalid(format!("the environment variable {name} is not set")))
                 }
                 Err(_) => {
-                    Err(Error::failed(format!("the environment variable {name} is not UTF-8")))
+                    Err(Error::invalid(format!("the environment variable {name} is not UTF-8")))
                 }
             },
             Self::File(path) => of_file(&resolve(path)),
@@ -94,16 +94,16 @@ impl SecretSource {
 
 fn of_file(path: &Path) -> crate::Result<SecretText> {
     let shown = path.display();
-    let metadata =
-        std::fs::metadata(path).with_context(|| format!("the file {shown} cannot be read"))?;
+    let unreadable = || format!("the file {shown} cannot be read");
+    let metadata = std::fs::metadata(path).with_context(unreadable).map_err(Error::into_invalid)?;
     if !metadata.is_file() || metadata.len() > SECRET_FILE_BYTES_MAX {
-        return Err(Error::failed(format!(
+        return Err(Error::invalid(format!(
             "{shown} is not a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
         )));
     }
     check_owner_only(path)?;
     let text = cofferdam_files::read_named_text_ambient(path, SECRET_FILE_BYTES_MAX);
-    let text = text.with_context(|| format!("the file {shown} cannot be read"))?;
+    let text = text.with_context(unreadable).map_err(Error::into_invalid)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     Ok(SecretText::new(text.strip_suffix('\r').unwrap_or(text)))
 }
@@ -121,12 +121,12 @@ fn check_owner_only(path: &Path) -> crate::Result<()> {
     } else {
         format!("chmod 600 {shown}")
     };
-    Err(Error::failed(format!("other users can read {shown}; run: {remedy}")))
+    Err(Error::invalid(format!("other users can read {shown}; run: {remedy}")))
 }
 
 fn of_keyring(entry: &str) -> crate::Result<SecretText> {
     let Some((service, user)) = entry.split_once('/') else {
-        return Err(Error::failed("write a keyring entry as \"service/user\""));
+        return Err(Error::invalid("write a keyring entry as \"service/user\""));
     };
     let (service, user) = (service.to_owned(), user.to_owned());
     // Runs on a separate thread: a keyring that is reached over a bus may start an async runtime,
@@ -135,7 +135,7 @@ fn of_keyring(entry: &str) -> crate::Result<SecretText> {
     match read.join() {
         Ok(Ok(value)) => Ok(SecretText::new(value)),
         Ok(Err(keyring::v1::Error::NoEntry)) => {
-            Err(Error::failed(format!("the keyring has no entry {entry}")))
+            Err(Error::invalid(format!("the keyring has no entry {entry}")))
         }
         // Error messages of keyrings name services and buses, not values.
         Ok(Err(error)) => match keyring::v1::Entry::store_status() {

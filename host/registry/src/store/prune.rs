@@ -86,7 +86,7 @@ impl StorePruning {
 
 fn files(directory: &Path) -> Result<Vec<DirEntry>, StoreError> {
     let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<_, _>>);
-    entries.map_err(|source| StoreError::Io { path: directory.to_owned(), source })
+    entries.map_err(|cause| StoreError::Io { path: directory.to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl ArtifactStore {
             index.manifests.push(artifact.entry);
         }
         let path = self.directory.join(REFERRERS).join(manifest.digest.hex());
-        let failed = |source| StoreError::Io { path: path.clone(), source };
+        let failed = |cause| StoreError::Io { path: path.clone(), cause };
         let mut file = NamedTempFile::new_in(self.directory.join(INCOMPLETE)).map_err(failed)?;
         file.write_all(&index.to_json()).map_err(failed)?;
         file.persist(&path).map_err(|error| failed(error.error))?;
