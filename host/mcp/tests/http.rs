@@ -312,6 +312,33 @@ async fn too_many_requests_are_refused_for_a_while() {
 }
 
 #[tokio::test]
+async fn clients_that_hang_up_do_not_make_the_host_fetch_keys_again() {
+    let issuer = Issuer::start_slow(Duration::from_millis(400)).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let resource = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let oauth = OAuth {
+        issuer: issuer.url.parse().unwrap(),
+        resource: resource.parse().unwrap(),
+        keys: None,
+        scopes: Vec::new(),
+        subjects: BTreeMap::new(),
+        others: SubjectAccess(None),
+    };
+    let access = Access { oauth: Some(oauth), ..Access::default() };
+    let server = Running::on(listener, HttpOptions { access, ..HttpOptions::default() });
+    let claims =
+        json!({"iss": issuer.url, "aud": resource, "sub": "ann", "exp": issuer::now() + 600});
+    let token = issuer.token(&claims);
+    for _ in 0..20 {
+        let hung_up =
+            tokio::time::timeout(Duration::from_millis(10), server.list(Some(&token))).await;
+        assert!(hung_up.is_err());
+    }
+    assert_eq!(server.list(Some(&token)).await.status(), StatusCode::OK);
+    assert_eq!(issuer.key_requests(), 1);
+}
+
+#[tokio::test]
 async fn tokens_of_an_issuer_are_checked_before_they_are_believed() {
     let issuer = Issuer::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,6 +1,8 @@
 //! Authorization server for tests: its metadata, its key, and valid and invalid tokens.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,6 +17,7 @@ const KEY_ID: &str = "key-1";
 pub(crate) struct Issuer {
     pub(crate) url: String,
     key: KeyPair,
+    key_requests: Arc<AtomicUsize>,
 }
 
 pub(crate) fn now() -> u64 {
@@ -23,6 +26,11 @@ pub(crate) fn now() -> u64 {
 
 impl Issuer {
     pub(crate) async fn start() -> Self {
+        Self::start_slow(Duration::ZERO).await
+    }
+
+    /// Starts an issuer that takes `pause` to answer a request for its keys.
+    pub(crate) async fn start_slow(pause: Duration) -> Self {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -34,6 +42,8 @@ impl Issuer {
             "x": coordinate(1..33), "y": coordinate(33..65),
         }]});
         let metadata = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
+        let key_requests = Arc::<AtomicUsize>::default();
+        let counter = Arc::clone(&key_requests);
         tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
@@ -41,7 +51,11 @@ impl Issuer {
                 let length = stream.read(&mut head).await.unwrap();
                 let head = String::from_utf8_lossy(&head[..length]).into_owned();
                 let (status, body) = match head.split(' ').nth(1) {
-                    Some("/keys") => ("200 OK", keys.to_string()),
+                    Some("/keys") => {
+                        counter.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(pause).await;
+                        ("200 OK", keys.to_string())
+                    }
                     Some("/.well-known/openid-configuration") => ("200 OK", metadata.to_string()),
                     _ => ("404 Not Found", "{}".to_owned()),
                 };
@@ -49,10 +63,16 @@ impl Issuer {
                     "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                     body.len()
                 );
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                // A client that has hung up reads no answer.
+                let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        Self { url, key }
+        Self { url, key, key_requests }
+    }
+
+    /// Returns the number of requests for the keys.
+    pub(crate) fn key_requests(&self) -> usize {
+        self.key_requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn token(&self, claims: &Value) -> String {
