@@ -11,14 +11,15 @@ use cofferdam::{
     Availability, CacheDirectory, EngineOptions, Host, Observer, Operator, Prompter, Purpose,
     Selection, SelectionFlags, Work,
 };
+use cofferdam_tool::cut::shown_arguments;
 use cofferdam_tool::{Limits, PluginName};
 
 use crate::args::{Global, PluginArgs};
 use crate::exit::ConsentError;
 use crate::{ask, print, progress};
 
-/// Maximum length of arguments that are shown to the operator, in characters.
-const SHOWN_ARGUMENTS_CHARS_MAX: usize = 2000;
+/// Maximum bytes of the arguments that are shown to the operator.
+const SHOWN_ARGUMENTS_BYTES_MAX: usize = 2000;
 
 /// The operator at the terminal.
 struct Terminal {
@@ -194,13 +195,14 @@ pub(crate) async fn approve(
              approve it"
         )));
     }
-    let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"{}"));
-    let arguments = print::arguments(&arguments);
-    let shown: String = arguments.chars().take(SHOWN_ARGUMENTS_CHARS_MAX).collect();
-    let cut = if shown.len() < arguments.len() { "\n…" } else { "" };
+    let arguments = arguments.unwrap_or(b"{}");
+    let shown = match host.toolset().definition(tool) {
+        Ok(definition) => shown_arguments(definition, arguments, SHOWN_ARGUMENTS_BYTES_MAX),
+        Err(_) => String::from_utf8_lossy(arguments).into_owned(),
+    };
     print::note(&print::with_prefix(
         &format!("`{tool}`{of_server} would be called with"),
-        &format!("{shown}{cut}"),
+        &print::arguments(&shown),
     ));
     if ask::confirm_async("Call it?").await {
         Ok(())

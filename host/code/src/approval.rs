@@ -5,10 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
+use cofferdam_tool::cut::shortened;
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use serde_json::{Map, Value};
-
-use crate::cut::shortened;
 
 /// Maximum bytes of arguments in a question.
 const SHOWN_BYTES_MAX: usize = 2000;

@@ -27,7 +27,6 @@
 mod approval;
 mod builtins;
 mod catalog;
-mod cut;
 mod declarations;
 mod description;
 mod error;

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofferdam_tool::CallContext;
+use cofferdam_tool::cut::size;
 use cofferdam_tool::label::Label;
 use cofferdam_tool::output::parse_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::cut::size;
 
 /// Maximum number of stored values of a session.
 const KEYS_MAX: usize = 64;

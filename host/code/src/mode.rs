@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use cofferdam_files::SharedStore;
+use cofferdam_tool::cut::{shortened, size};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::invoke::ResumedProgram;
 use cofferdam_tool::label::{StatedBy, StatedLabels};
@@ -19,7 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::approval::{CallApprover, CodeApproval, Decision, ProgramRules};
 use crate::builtins::Builtins;
 use crate::catalog::Catalog;
-use crate::cut::{shortened, size};
+
 use crate::description;
 use crate::ledger::record::{self, UnusableLedger};
 use crate::ledger::{LedgerKey, SuspendedPrograms};

@@ -15,6 +15,7 @@ extern crate self as cofferdam_tool;
 
 pub mod arguments;
 pub mod ask;
+pub mod cut;
 pub mod declaration;
 mod definition;
 mod error;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cofferdam_files::{SharedStore, TransactionRecord};
+use cofferdam_tool::cut::size;
 use cofferdam_tool::label::Label;
 use cofferdam_tool::output::parse_json;
 use cofferdam_tool::recording::RecordedOutcome;
@@ -16,7 +17,6 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::LedgerError;
-use crate::cut::size;
 use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall};
 use crate::memory::{Owner, SessionValues, ValuesRecord};
 

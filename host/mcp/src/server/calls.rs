@@ -6,11 +6,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::ask::{AskError, Asker as _, Question, QuestionKind};
+use cofferdam_tool::cut::shown_arguments;
 use cofferdam_tool::handover::Handover;
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::prompt::PromptText;
 use cofferdam_tool::sink::ApprovalDecision;
-use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolFailure};
+use cofferdam_tool::{CallContext, Completion, RefusedCall, ToolDefinition, ToolFailure};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, InputRequiredResult, InputResponses, JsonObject, Task};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
@@ -304,7 +305,7 @@ impl ServerShared {
                     });
                 }
             };
-            approve(elicitation, name, &request.arguments, decided).await?;
+            approve(elicitation, &request.entry.definition, &request.arguments, decided).await?;
         }
         Ok(granted)
     }
@@ -514,21 +515,15 @@ fn message(report: &ToolReport) -> Option<String> {
 /// Asks the user whether the tool may run. Calls `decided` with the answer, if there is one.
 async fn approve(
     elicitation: &Elicitation,
-    tool: &str,
+    tool: &ToolDefinition,
     arguments: &JsonObject,
     decided: impl Fn(bool),
 ) -> Result<(), String> {
+    let arguments = Value::Object(arguments.clone()).to_string();
+    let shown = shown_arguments(tool, arguments.as_bytes(), SHOWN_ARGUMENTS_BYTES_MAX);
+    let tool = tool.name.as_str();
     if !elicitation.can_ask(QuestionKind::Elicitation) {
         return Err(no_one_to_ask(tool));
-    }
-    let mut shown = Value::Object(arguments.clone()).to_string();
-    if shown.len() > SHOWN_ARGUMENTS_BYTES_MAX {
-        let end = (0..=SHOWN_ARGUMENTS_BYTES_MAX)
-            .rev()
-            .find(|at| shown.is_char_boundary(*at))
-            .unwrap_or(0);
-        shown.truncate(end);
-        shown.push('…');
     }
     let message = format!("Allow the tool {tool} to run with {shown}?");
     let question = Question::approval(APPROVAL, message);

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::output::parse_json;
+use crate::{DecodeOptions, ToolDefinition};
+
 /// Minimum bytes that an item keeps. A list or an object with more items than room for that loses
 /// its last items.
 const ITEM_BYTES_MIN: usize = 64;
@@ -13,16 +16,47 @@ const MISSING: &str = "…";
 /// Returns the value within `budget` bytes of JSON, or `None` if it has no more. The largest parts
 /// are shortened first: strings lose their ends, lists and objects their last items. A mark in
 /// their place counts what is missing.
-pub(crate) fn shortened(value: &Value, budget: usize) -> Option<Value> {
+#[must_use]
+pub fn shortened(value: &Value, budget: usize) -> Option<Value> {
     (size(value) > budget).then(|| cut(value, budget))
 }
 
 /// Returns the bytes of a value as compact JSON.
-pub(crate) fn size(value: &impl serde::Serialize) -> usize {
+#[must_use]
+pub fn size(value: &impl serde::Serialize) -> usize {
     let mut count = ByteCounter(0);
     // Writing to a counter does not fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
+}
+
+/// Returns the arguments of a call as a user reads them who decides about it: as the tool receives
+/// them, declared ones first, each part within `bytes_max` bytes of JSON. The largest values are
+/// shortened, so that none hides another. Arguments that cannot be decoded are shown as they were
+/// written.
+#[must_use]
+pub fn shown_arguments(tool: &ToolDefinition, arguments: &[u8], bytes_max: usize) -> String {
+    let options = DecodeOptions::default();
+    let decoded = match tool.input.decode(tool.name.as_str(), Some(arguments), &options) {
+        Ok(decoded) => decoded.into_map(),
+        Err(_) => match parse_json(&String::from_utf8_lossy(arguments)) {
+            Ok(Value::Object(written)) => written,
+            _ => Map::from_iter([("?".to_owned(), String::from_utf8_lossy(arguments).into())]),
+        },
+    };
+    let declared = tool.input.published().get("properties").and_then(Value::as_object);
+    let is_declared = |name: &String| declared.is_some_and(|declared| declared.contains_key(name));
+    let (known, others): (Map<_, _>, Map<_, _>) =
+        decoded.into_iter().partition(|(name, _)| is_declared(name));
+    let shown = |part: Map<String, Value>| {
+        let part = Value::Object(part);
+        shortened(&part, bytes_max).unwrap_or(part)
+    };
+    match (known.is_empty(), others.is_empty()) {
+        (_, true) => shown(known).to_string(),
+        (true, false) => shown(others).to_string(),
+        (false, false) => format!("{} and, not declared, {}", shown(known), shown(others)),
+    }
 }
 
 struct ByteCounter(usize);
@@ -216,5 +250,31 @@ mod tests {
                 Some(cut) => prop_assert!(size(&cut) <= budget, "{} > {budget}", size(&cut)),
             }
         }
+    }
+    #[test]
+    fn no_argument_hides_another_from_the_user_who_decides() {
+        let schema = r#"{"type":"object","properties":{"to":{"type":"string"},"amount":{"type":"integer"}}}"#;
+        let tool = |schema| ToolDefinition {
+            name: "pay".parse().unwrap(),
+            title: None,
+            description: String::new(),
+            input: std::sync::Arc::new(crate::InputSchema::compile("pay", schema).unwrap()),
+            output: None,
+            annotations: crate::Annotations::default(),
+            group: None,
+        };
+        let padding = " ".repeat(5000);
+        let arguments = json!({
+            "aa": format!("{{\"to\":\"a friend\"}}{padding}"), "to": format!("{padding}x"), "amount": "9999",
+        });
+        let shown = shown_arguments(&tool(schema), arguments.to_string().as_bytes(), 500);
+        assert!(shown.contains("\"amount\":9999") && !shown.contains("friend"), "{shown}");
+        assert!(shown.len() < 600, "{shown}");
+        let open = schema
+            .replace("\"type\":\"object\",", "\"type\":\"object\",\"additionalProperties\":true,");
+        let shown = shown_arguments(&tool(&open), arguments.to_string().as_bytes(), 500);
+        let expected = r#""amount":9999} and, not declared, {"aa""#;
+        assert!(shown.contains(expected), "{shown}");
+        assert_eq!(shown_arguments(&tool(schema), b"nonsense", 500), r#"{"?":"nonsense"}"#);
     }
 }
