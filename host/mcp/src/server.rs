@@ -35,6 +35,7 @@ mod result_store;
 mod rounds;
 mod search;
 mod shared_tasks;
+mod subscriptions;
 mod tasks;
 mod waiting;
 

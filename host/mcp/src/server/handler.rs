@@ -32,12 +32,11 @@ use super::notify::{notify_connection, tell_subscription};
 use super::page::page;
 use super::principal::Principal;
 use super::report::Forwarder;
+use super::subscriptions;
 use super::waiting::WaitOutcome;
 use super::{ServerShared, answer, prompts, receipt, search};
 use crate::level;
 
-/// Maximum number of addresses that one connection may subscribe to.
-const SUBSCRIPTIONS_MAX: usize = 1000;
 /// Maximum number of resources that are requested from one source.
 const RESOURCES_MAX: usize = 1000;
 /// Time that a client may cache a list. It is notified when a list changes.
@@ -551,11 +550,7 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let mut subscriptions =
             self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-        if subscriptions.len() >= SUBSCRIPTIONS_MAX && !subscriptions.contains(&request.uri) {
-            return Err(ErrorData::invalid_request("too many subscriptions", None));
-        }
-        subscriptions.insert(request.uri);
-        Ok(())
+        subscriptions::add(&mut subscriptions, request.uri)
     }
 
     async fn unsubscribe(
@@ -608,7 +603,7 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
+        Some(subscriptions::accepted(requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
