@@ -1,6 +1,6 @@
 //! One run of a program: the calls that it makes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use async_trait::async_trait;
@@ -22,6 +22,7 @@ use crate::ledger::{CompletedCall, Ledger, LedgerKey, PendingCall, record};
 use crate::memory::RunValues;
 use crate::mode::ModeState;
 use crate::question;
+use crate::types::Type;
 
 /// Maximum number of calls that an error lists.
 const LISTED_CALLS_MAX: usize = 32;
@@ -211,18 +212,25 @@ impl CodeRun {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether the data of the program has a label.
+    fn is_labeled(&self) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.label().is_some())
+    }
+
+    /// Returns the types of results that the program may see. The names in them come from results,
+    /// whose labels a type does not have, so that a program with labels sees none.
+    fn observed(&self) -> BTreeMap<String, Type> {
+        if self.is_labeled() { BTreeMap::new() } else { self.mode.past.observed() }
+    }
+
     /// Runs a call of the functions that every program has.
     fn builtin(&self, call: &ToolCall<'_>, context: &CallContext) -> Completion {
         let arguments = call.arguments.value();
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let mut label = None;
         let answer = match call.tool.name.as_str() {
-            builtins::SEARCH => {
-                Ok(self.mode.catalog.search(text("query"), &self.mode.past.observed()))
-            }
-            builtins::DESCRIBE => {
-                self.mode.catalog.describe(text("name"), &self.mode.past.observed())
-            }
+            builtins::SEARCH => Ok(self.mode.catalog.search(text("query"), &self.observed())),
+            builtins::DESCRIBE => self.mode.catalog.describe(text("name"), &self.observed()),
             builtins::STORE => {
                 let value = arguments.get("value").cloned().unwrap_or_default();
                 self.state().values.store(text("key"), value).map(|()| Value::Null)
@@ -520,7 +528,8 @@ impl InnerCalls for CodeRun {
         let _running = self.running.read().await;
         self.unless_stopped().await;
         let completion = self.run_call(call, source, context).await;
-        if let Outcome::Ok(Output::Value(value)) = &completion.outcome {
+        if let (Outcome::Ok(Output::Value(value)), false) = (&completion.outcome, self.is_labeled())
+        {
             self.mode.observe(&tool, value);
         }
         self.complete(number, tool, arguments, &completion);

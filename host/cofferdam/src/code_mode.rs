@@ -83,6 +83,9 @@ pub struct CodeSelection {
     /// Seals ledgers of programs that an agent keeps in its session until a user decides. Without
     /// it, no program is kept.
     pub seal: Option<Arc<dyn LedgerSeal>>,
+    /// True if the descriptions of tools show no types of recorded results, whose names may be
+    /// untrusted.
+    pub hides_recorded_types: bool,
 }
 
 impl CodeSelection {
@@ -129,7 +132,10 @@ impl CodePlan {
             rules: rules(file)?,
             seal: chosen.seal.clone(),
             limits,
-            observed: file.map(recorded_types).unwrap_or_default(),
+            observed: file
+                .filter(|file| !chosen.hides_recorded_types && !has_label_policy(file))
+                .map(recorded_types)
+                .unwrap_or_default(),
         }))
     }
 
@@ -230,6 +236,17 @@ fn rules(file: Option<&ConfigFile>) -> Result<Option<Arc<dyn ProgramRules>>> {
     {
         let _ = file;
         Ok(None)
+    }
+}
+
+/// Returns whether a label policy applies to the agents of a configuration.
+fn has_label_policy(file: &ConfigFile) -> bool {
+    #[cfg(feature = "labels")]
+    return file.config.labels.policy;
+    #[cfg(not(feature = "labels"))]
+    {
+        let _ = file;
+        false
     }
 }
 

@@ -97,6 +97,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         plan_mode: args.plan,
     };
     selection.code.default_language = model.code_language();
+    selection.code.hides_recorded_types = args.labels;
     let prompts = inspector::prompts(args.inspector.inspector.as_ref());
     let program_log = Arc::new(OnceLock::new());
     selection.code.approver = Some(Arc::new(ProgramApprovals {

@@ -1,5 +1,7 @@
 //! Types of results that were seen. They hold names and types of properties, never values.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{ObjectType, Property, Type};
@@ -12,6 +14,9 @@ const PROPERTIES_MAX: usize = 32;
 const NAME_BYTES_MAX: usize = 40;
 /// Maximum number of items of a list that are looked at.
 const ITEMS_MAX: usize = 16;
+
+/// Maximum number of values of merged objects that are looked at.
+const MAPPED_MAX: usize = PROPERTIES_MAX * ITEMS_MAX;
 
 impl Type {
     /// Returns the type that fits the values, for [`CodeOptions::observed`](crate::CodeOptions). It
@@ -102,14 +107,18 @@ fn join(types: Vec<Type>) -> Type {
     Type::union(others)
 }
 
-/// Merges objects. A property that one of them lacks is optional.
+/// Merges objects. A property that one of them lacks is optional. If they have more names together
+/// than one may have, they are a map.
 fn merge(objects: Vec<ObjectType>) -> ObjectType {
-    if objects.iter().any(|object| object.rest.is_some()) {
+    let names = || objects.iter().flat_map(|object| &object.properties).map(|it| it.name.as_str());
+    let mut distinct = BTreeSet::new();
+    let has_many = names().any(|name| distinct.insert(name) && distinct.len() > PROPERTIES_MAX);
+    if has_many || objects.iter().any(|object| object.rest.is_some()) {
         let all = objects.into_iter().flat_map(|object| {
             let rest = object.rest.map(|rest| *rest);
-            object.properties.into_iter().map(|property| property.ty).chain(rest)
+            rest.into_iter().chain(object.properties.into_iter().map(|property| property.ty))
         });
-        let rest = Some(Box::new(join(all.collect())));
+        let rest = Some(Box::new(join(all.take(MAPPED_MAX).collect())));
         return ObjectType { properties: Vec::new(), rest };
     }
     let count = objects.len();
@@ -160,6 +169,18 @@ mod tests {
         let many: serde_json::Map<_, _> =
             (0..100).map(|index| (format!("user{index}"), json!(index))).collect();
         assert_eq!(shape(&[many.into()]), "{ [key: string]: number }");
+    }
+
+    #[test]
+    fn objects_with_many_names_together_are_a_map() {
+        let object = |from: u32| -> serde_json::Value {
+            (from..from + 32)
+                .map(|number| (format!("a{number}"), json!(number)))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
+        assert_eq!(shape(&[object(0), object(1)]), "{ [key: string]: number }");
+        assert!(shape(&[object(0), object(0)]).starts_with("{ a0: number; a1: number"));
     }
 
     #[test]
