@@ -74,6 +74,9 @@ pub struct BeforeRun<'a> {
     /// Session of the outermost tool call that the run is inside of
     /// ([`RunContext::caller`](crate::RunContext::caller)).
     pub caller: Option<&'a str>,
+    /// True if the agent's guard hides untrusted content from the model. A provider must not add
+    /// any then: no content whose author is not known.
+    pub hides_untrusted: bool,
     pub(crate) source: &'a str,
     pub(crate) added: &'a mut ContextAdditions,
 }
@@ -89,6 +92,8 @@ pub struct AfterRun<'a> {
     pub input: &'a [Arc<Message>],
     /// Like [`BeforeRun::caller`].
     pub caller: Option<&'a str>,
+    /// Like [`BeforeRun::hides_untrusted`].
+    pub hides_untrusted: bool,
     /// Messages that all providers added, in order and marked with their source.
     pub context: &'a [Arc<Message>],
     /// Response of the run, or its partial response if there is an error.

@@ -38,6 +38,12 @@ pub trait Guard: Send + Sync {
     /// Begins a run.
     fn begin(&self, run: GuardedRun<'_>) -> Arc<dyn RunGuard>;
 
+    /// Returns whether untrusted content is hidden from the model. Context providers then add none,
+    /// because the guard labels results of tools and nothing else.
+    fn hides_untrusted(&self) -> bool {
+        false
+    }
+
     /// Makes the session `to` as restricted as `from`, because it gets content of it without being
     /// its continuation.
     fn carry_over(&self, from: &Session, to: &Session) {

@@ -125,6 +125,10 @@ impl Guard for LabelPolicy {
         Arc::new(Flow::new(self, run))
     }
 
+    fn hides_untrusted(&self) -> bool {
+        true
+    }
+
     fn carry_over(&self, from: &Session, to: &Session) {
         taint(to, &context_of(from));
     }

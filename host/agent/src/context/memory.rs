@@ -186,14 +186,14 @@ impl ContextProvider for MemoryFiles {
         let session = run.session.cloned().unwrap_or_default();
         let files = self.files(Some(&session), run.caller)?;
         let index = files.index().await?;
-        announcement::announce(run, &index.described(), index.is_empty());
+        announcement::announce(run, &index.announced(run.hides_untrusted), index.is_empty());
         SessionTools::new(SOURCE_ID, &self.definitions, files, session).add_to(run);
         Ok(())
     }
 
     async fn after_run(&self, run: &mut AfterRun<'_>) -> Result<(), BoxError> {
         let index = self.files(run.session, run.caller)?.index().await?;
-        announcement::note(run, &index.described());
+        announcement::note(run, &index.announced(run.hides_untrusted));
         Ok(())
     }
 }

@@ -70,6 +70,7 @@ impl RunTurn {
             session: session.clone(),
             input: input.messages,
             caller: self.given.context.caller.clone(),
+            hides_untrusted: self.agent.parts.guard.hides_untrusted(),
         };
         match resolution {
             BatchOutcome::Waiting(requests) => {
@@ -227,6 +228,7 @@ struct ProvidedContext {
     session: Option<Session>,
     input: Vec<Arc<Message>>,
     caller: Option<Arc<str>>,
+    hides_untrusted: bool,
 }
 
 impl ProvidedContext {
@@ -240,6 +242,7 @@ impl ProvidedContext {
                 session: self.session.as_ref(),
                 input: &self.input,
                 caller: self.caller.as_deref(),
+                hides_untrusted: self.hides_untrusted,
                 source,
                 added: &mut added,
             };
@@ -265,6 +268,7 @@ impl ProvidedContext {
                 session: self.session.as_ref(),
                 input: &self.input,
                 caller: self.caller.as_deref(),
+                hides_untrusted: self.hides_untrusted,
                 context: &added.messages,
                 response,
                 error,

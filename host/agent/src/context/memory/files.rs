@@ -182,8 +182,18 @@ impl Index {
         self.entries.is_empty()
     }
 
+    /// Returns the index as the model reads it, or the number of files if names and descriptions,
+    /// which other sessions may have written, must be hidden.
+    pub(super) fn announced(&self, hides_untrusted: bool) -> String {
+        if !hides_untrusted {
+            return self.described();
+        }
+        let files = self.entries.len();
+        format!("{HEADING}\n- files: {files}; list them with file_memory_ls.")
+    }
+
     /// Returns the index as the model reads it.
-    pub(super) fn described(&self) -> String {
+    fn described(&self) -> String {
         let mut text = HEADING.to_owned();
         for (name, description) in self.entries.iter().take(INDEX_ENTRIES_MAX) {
             // Writing to a string cannot fail.

@@ -25,6 +25,7 @@ async fn run(
         session,
         input: &input,
         caller: None,
+        hides_untrusted: false,
         source,
         added: &mut added,
     };
@@ -36,6 +37,7 @@ async fn run(
         session,
         input: &input,
         caller: None,
+        hides_untrusted: false,
         context,
         response: &response,
         error: None,
@@ -130,6 +132,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         session: Some(&session),
         input: &[],
         caller: None,
+        hides_untrusted: false,
         source: IN_SESSION,
         added: &mut added,
     };
@@ -149,6 +152,7 @@ async fn what_one_history_has_loaded_is_not_stored_by_another() {
         session: Some(&session),
         input: &input,
         caller: None,
+        hides_untrusted: false,
         context: &added.messages,
         response: &response,
         error: None,
@@ -170,6 +174,7 @@ async fn a_state_that_holds_something_else_is_an_error_and_stays() {
             session: Some(&session),
             input: &[],
             caller: None,
+            hides_untrusted: false,
             source: "h",
             added: &mut added,
         };
