@@ -5,7 +5,8 @@
 //! and parameters. Long lists are cut, with the number of omitted lines; [`DefinitionDiff::full`]
 //! has everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
@@ -18,6 +19,8 @@ const CHANGES_MAX: usize = 14;
 const LINE_CHARS_MAX: usize = 140;
 /// Number of characters shown before the first difference.
 const CONTEXT_CHARS: usize = 40;
+/// Maximum time for finding the smallest differences of texts. Later ones are shown as replaced.
+const TEXT_TIME_MAX: Duration = Duration::from_millis(300);
 
 /// Definitions to compare: requested permissions and everything that a model reads.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +72,7 @@ impl DefinitionDiff {
         let lost = lost.map(|ask| format!("- asks {ask}"));
         let capabilities = gained.iter().map(|ask| format!("+ asks {ask}")).chain(lost).collect();
         let (mut tools, mut changes) = (Vec::new(), Vec::new());
+        let ends_at = Instant::now() + TEXT_TIME_MAX;
         for (kind, before, after) in kinds(before, after) {
             let renamed = renamed(before, after);
             let added = after.iter().filter(|(name, _)| !before.contains_key(*name));
@@ -87,7 +91,8 @@ impl DefinitionDiff {
                 let old = before.get(renamed.map_or(name, |(old, _)| *old));
                 if let Some(old) = old.filter(|old| without_name(old) != without_name(item)) {
                     changes.push(format!("{kind} {name} has changed:"));
-                    changed("", &without_name(old), &without_name(item), &mut changes);
+                    let (old, item) = (without_name(old), without_name(item));
+                    changed("", &old, &item, ends_at, &mut changes);
                 }
             }
         }
@@ -97,10 +102,11 @@ impl DefinitionDiff {
                 "instructions",
                 before.instructions,
                 after.instructions,
+                ends_at,
                 &mut changes,
             );
         }
-        Self { identity, gained, capabilities, tools, changes, full: full(before, after) }
+        Self { identity, gained, capabilities, tools, changes, full: full(before, after, ends_at) }
     }
 
     /// Adds the imports of the components before and after. Versions of imports do not count.
@@ -180,35 +186,40 @@ fn kinds<'a>(
 /// Returns the pairs of old and new items under other names: first those that are equal otherwise,
 /// then those that are alike. A description of its own under a new name is not a new tool.
 fn renamed<'a>(before: &'a Items, after: &'a Items) -> Vec<(&'a String, &'a String)> {
-    let mut renamed: Vec<(&String, &String)> = Vec::new();
-    for is_same in [is_equal, is_alike] {
-        for (old, was) in before.iter().filter(|(name, _)| !after.contains_key(*name)) {
-            if renamed.iter().any(|(known, _)| *known == old) {
-                continue;
-            }
-            let mut new = after.iter().filter(|(name, _)| !before.contains_key(*name));
-            let is_free = |name: &String| !renamed.iter().any(|(_, taken)| *taken == name);
-            if let Some((name, _)) = new.find(|(name, is)| is_free(name) && is_same(was, is)) {
-                renamed.push((old, name));
+    let mut removed: Vec<_> =
+        before.iter().filter(|(name, _)| !after.contains_key(*name)).collect();
+    let mut added: Vec<_> = after.iter().filter(|(name, _)| !before.contains_key(*name)).collect();
+    let mut renamed = Vec::new();
+    for feature in [all_but_the_name, own_description, own_parameters] {
+        let mut free: HashMap<String, Vec<&String>> = HashMap::new();
+        for (name, item) in added.iter().rev() {
+            if let Some(feature) = feature(item) {
+                free.entry(feature).or_default().push(name);
             }
         }
+        removed.retain(|(old, item)| {
+            let names = feature(item).and_then(|feature| free.get_mut(&feature));
+            let Some(new) = names.and_then(Vec::pop) else { return true };
+            renamed.push((*old, new));
+            false
+        });
+        let taken: HashSet<_> = renamed.iter().map(|(_, new)| *new).collect();
+        added.retain(|(name, _)| !taken.contains(name));
     }
     renamed
 }
 
-fn is_equal(before: &Value, after: &Value) -> bool {
-    without_name(before) == without_name(after)
+fn all_but_the_name(item: &Value) -> Option<String> {
+    Some(without_name(item).to_string())
 }
 
-/// Returns whether two items have the same description, or the same parameters.
-fn is_alike(before: &Value, after: &Value) -> bool {
-    let is_same = |key: &str| {
-        let value = before.get(key).filter(|value| !is_empty(value));
-        value.is_some() && value == after.get(key)
-    };
-    let has_parameters =
-        before.pointer("/input_schema/properties").is_some_and(|properties| !is_empty(properties));
-    is_same("description") || (has_parameters && is_same("input_schema"))
+fn own_description(item: &Value) -> Option<String> {
+    item.get("description").filter(|description| !is_empty(description)).map(Value::to_string)
+}
+
+fn own_parameters(item: &Value) -> Option<String> {
+    let properties = item.pointer("/input_schema/properties")?;
+    (!is_empty(properties)).then(|| item.get("input_schema").map(Value::to_string))?
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -229,14 +240,14 @@ fn description(tool: &Value) -> String {
 }
 
 /// Adds a line for each difference at `path`.
-fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+fn changed(path: &str, before: &Value, after: &Value, ends_at: Instant, lines: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
             let at =
                 |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
             for (key, was) in old {
                 match new.get(key) {
-                    Some(is) if is != was => changed(&at(key), was, is, lines),
+                    Some(is) if is != was => changed(&at(key), was, is, ends_at, lines),
                     Some(_) => {}
                     None => lines.push(format!("  - {}: {}", at(key), compact(was))),
                 }
@@ -246,29 +257,38 @@ fn changed(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
             }
         }
         (Value::Array(old), Value::Array(new)) if old.iter().chain(new).all(Value::is_string) => {
-            lines.extend(
-                old.iter()
-                    .filter(|item| !new.contains(item))
-                    .map(|item| format!("  - {path}: {item}")),
-            );
-            lines.extend(
-                new.iter()
-                    .filter(|item| !old.contains(item))
-                    .map(|item| format!("  + {path}: {item}")),
-            );
-            if old.len() == new.len() && old.iter().all(|item| new.contains(item)) {
+            let strings = |list: &[Value]| -> HashSet<String> {
+                list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            };
+            let (known, current) = (strings(old), strings(new));
+            let is_in = |set: &HashSet<String>, item: &Value| {
+                item.as_str().is_some_and(|item| set.contains(item))
+            };
+            let removed = old.iter().filter(|item| !is_in(&current, item));
+            lines.extend(removed.map(|item| format!("  - {path}: {item}")));
+            let added = new.iter().filter(|item| !is_in(&known, item));
+            lines.extend(added.map(|item| format!("  + {path}: {item}")));
+            if old.len() == new.len() && known.is_subset(&current) {
                 lines.push(format!("  ~ {path}: in another order"));
             }
         }
-        (Value::String(old), Value::String(new)) => sentences_changed(path, old, new, lines),
+        (Value::String(old), Value::String(new)) => {
+            sentences_changed(path, old, new, ends_at, lines);
+        }
         _ => lines.push(format!("  ~ {path}: {} is now {}", cut(&compact(before)), compact(after))),
     }
 }
 
 /// Adds the sentences that differ, each from shortly before its first difference.
-fn sentences_changed(path: &str, before: &str, after: &str, lines: &mut Vec<String>) {
+fn sentences_changed(
+    path: &str,
+    before: &str,
+    after: &str,
+    ends_at: Instant,
+    lines: &mut Vec<String>,
+) {
     let (old, new) = (sentences(before), sentences(after));
-    let diff = TextDiff::from_slices(&old, &new);
+    let diff = TextDiff::configure().deadline(ends_at).diff_slices(&old, &new);
     let changes: Vec<_> =
         diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
     let removed: Vec<_> =
@@ -316,7 +336,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
+fn full(before: Definitions<'_>, after: Definitions<'_>, ends_at: Instant) -> String {
     let mut lines = Vec::new();
     for (kind, before, after) in kinds(before, after) {
         let renamed = renamed(before, after);
@@ -329,7 +349,7 @@ fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
             match before.get(renamed.map_or(name, |(old, _)| *old)) {
                 None => lines.push(format!("+ {kind} {name}\n{}", pretty(item).trim_end())),
                 Some(old) if old != item => {
-                    let unified = unified(&pretty(old), &pretty(item));
+                    let unified = unified(&pretty(old), &pretty(item), ends_at);
                     lines.push(format!("{kind} {name} has changed:\n{unified}"));
                 }
                 Some(_) => {}
@@ -339,13 +359,14 @@ fn full(before: Definitions<'_>, after: Definitions<'_>) -> String {
     if before.instructions != after.instructions {
         let (old, new) =
             (format!("{}\n", before.instructions), format!("{}\n", after.instructions));
-        lines.push(format!("the instructions have changed:\n{}", unified(&old, &new)));
+        lines.push(format!("the instructions have changed:\n{}", unified(&old, &new, ends_at)));
     }
     lines.join("\n")
 }
 
-fn unified(old: &str, new: &str) -> String {
-    let unified = TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string();
+fn unified(old: &str, new: &str, ends_at: Instant) -> String {
+    let diff = TextDiff::configure().deadline(ends_at).diff_lines(old, new);
+    let unified = diff.unified_diff().context_radius(1).to_string();
     unified.trim_end().to_owned()
 }
 
@@ -358,6 +379,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_server_that_changes_everything_is_compared() {
+        let text = |number: u32, word: &str| {
+            let sentences = (0..1500).map(|index| format!("{word} {number} {index}. "));
+            sentences.collect::<String>()
+        };
+        let items = |word: &str, count: u32| -> Items {
+            (0..count)
+                .map(|number| {
+                    let name = format!("{word}{number}");
+                    let item = json!({"name": name, "description": text(number, word),
+                        "input_schema": {"properties": {(name.clone()): {}}}});
+                    (name, item)
+                })
+                .collect()
+        };
+        let none = Items::new();
+        let definitions =
+            |tools| Definitions { tools, prompts: &none, resources: &none, ..Definitions::NONE };
+        let (old, new) = (items("old", 300), items("new", 300));
+        let found = DefinitionDiff::of(definitions(&old), definitions(&new));
+        assert!(found.short().contains("+ tool new0"), "{}", found.short());
+        let same_names: Items =
+            new.values().zip(old.keys()).map(|(item, name)| (name.clone(), item.clone())).collect();
+        let found = DefinitionDiff::of(definitions(&old), definitions(&same_names));
+        assert!(found.full().contains("tool old0 has changed"));
+    }
 
     fn difference(before: (&[&str], Value), after: (&[&str], Value)) -> DefinitionDiff {
         let owned = |(asks, tools): (&[&str], Value)| {
