@@ -71,6 +71,9 @@ struct BundleDocument {
     media_type: String,
     verification_material: Material,
     dsse_envelope: Envelope,
+    /// Signature of something else than the envelope. What verifies a bundle may check this one.
+    #[serde(default, skip_serializing)]
+    message_signature: Option<IgnoredAny>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -153,6 +156,7 @@ impl SignatureBundle {
                 certificate: None,
                 x509_certificate_chain: None,
             },
+            message_signature: None,
             dsse_envelope: Envelope {
                 payload: BASE64.encode(payload.as_bytes()),
                 payload_type: STATEMENT_MEDIA_TYPE.to_owned(),
@@ -255,10 +259,13 @@ impl SignatureBundle {
         root: &SigstoreRoot,
     ) -> Result<(Signer, ArtifactStatement), SignatureError> {
         let malformed = |reason: String| SignatureError::Malformed(reason);
-        let signer = root.verify(&self.0, manifest);
-        let signer = signer.map_err(|reason| SignatureError::Unverified(shown(&reason)))?;
         let bundle: BundleDocument =
             serde_json::from_slice(&self.0).map_err(|error| malformed(error.to_string()))?;
+        if bundle.message_signature.is_some() {
+            return Err(malformed("it has a message signature beside its envelope".to_owned()));
+        }
+        let signer = root.verify(&self.0, manifest);
+        let signer = signer.map_err(|reason| SignatureError::Unverified(shown(&reason)))?;
         let payload = BASE64.decode(bundle.dsse_envelope.payload.as_bytes());
         let payload = payload.map_err(|error| malformed(error.to_string()))?;
         Ok((signer, signed_statement(&payload, manifest)?))
