@@ -84,7 +84,7 @@ fn mistakes_are_one_clear_error() {
     scene.write("other.jsonl", "{\"name\":\"x\",\"prompt\":\"y\",\"cals\":[]}");
     scene.write("broken.json", "{");
     for (flags, expected) in [
-        (&["--runs", "2", "--filter", "nothing"][..], "there is no such case"),
+        (&["--runs", "2", "--filter", "nothing"][..], "the name of no case contains `nothing`"),
         (&["--concurrency", "0"], "oncurren"),
         (&["--compare", "broken.json"], "broken.json"),
         (&["--agent", "none.yaml"], "none.yaml"),

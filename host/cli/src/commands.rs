@@ -148,3 +148,11 @@ pub(crate) fn handles_termination(command: &Command) -> bool {
         _ => false,
     }
 }
+
+/// Returns the message about cases of which a filter selects none.
+fn no_cases(filter: Option<&str>) -> String {
+    match filter {
+        Some(filter) => format!("the name of no case contains `{filter}`"),
+        None => "there are no cases".to_owned(),
+    }
+}

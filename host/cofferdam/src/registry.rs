@@ -42,6 +42,8 @@ use crate::{Error, Operator, Result, Work, loading, text};
 
 /// Maximum size of a file with certificates in bytes.
 const AUTHORITIES_BYTES_MAX: u64 = 1024 * 1024;
+/// Maximum size of a file that is checked for being a public key.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
 /// Parts into which a download is divided for its progress.
 const PROGRESS_PARTS: u64 = 1000;
 
@@ -423,6 +425,13 @@ fn settings(config: Option<&ConfigFile>) -> Result<RegistrySettings> {
 /// # Errors
 /// Returns an error if the file cannot be read, or is not a private key of the curve P-256.
 pub fn read_signing_key_ambient(path: &Path) -> Result<SigningKey> {
+    let content = cofferdam_files::read_named_text_ambient(path, KEY_BYTES_MAX);
+    if content.is_ok_and(|content| content.contains("BEGIN PUBLIC KEY")) {
+        let path = path.display();
+        return Err(Error::invalid(format!(
+            "{path} is a public key; name the private key, which `cofferdam keys new` wrote beside it"
+        )));
+    }
     let source = SecretSource::File(path.to_owned());
     let pem = source.read_ambient(Path::to_owned)?;
     let key = SigningKey::from_pem(pem.expose().as_bytes());

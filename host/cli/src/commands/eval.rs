@@ -124,7 +124,7 @@ fn cases(args: &EvalArgs) -> anyhow::Result<Vec<EvalCase>> {
         cases.retain(|case| case.name.contains(part));
     }
     match cases.is_empty() {
-        true => Err(UsageError("there is no such case".to_owned()).into()),
+        true => Err(UsageError(super::no_cases(args.filter.as_deref())).into()),
         false => Ok(cases),
     }
 }

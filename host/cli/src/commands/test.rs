@@ -53,7 +53,7 @@ pub(crate) async fn run(global: &Global, args: TestArgs) -> anyhow::Result<Exit>
         print::result(&summary)?
     }
     if passed + failed == 0 {
-        return Err(UsageError("there is no such case".to_owned()).into());
+        return Err(UsageError(super::no_cases(args.filter.as_deref())).into());
     }
     Ok(if failed == 0 { Exit::Ok } else { Exit::ToolFailure })
 }

@@ -21,7 +21,9 @@ use crate::{host, print};
 pub(crate) async fn run(global: &Global, args: &UpdateArgs) -> anyhow::Result<Exit> {
     let config = named_config("update", args.config.as_deref())?;
     let file = ConfigFile::read_ambient(config)?;
-    let mut fetcher = fetcher(Some(&file), args.allow_unsigned, args.from.as_deref())?;
+    // A check accepts nothing, so there is nothing to refuse.
+    let allows_unsigned = args.allow_unsigned || args.check;
+    let mut fetcher = fetcher(Some(&file), allows_unsigned, args.from.as_deref())?;
     if args.check {
         return check(&file, &fetcher, &args.plugins, args.json).await;
     }

@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
 use cofferdam_engine::sys::permissions;
 use cofferdam_workflow::{
-    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, Workflow, WorkflowError,
-    WorkflowRun,
+    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, UserRequest, Workflow,
+    WorkflowError, WorkflowRun,
 };
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -63,6 +63,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let ledgers = may_wait.then(|| chat::ledgers(&selection, config.as_ref())).flatten();
     protected.extend(ledgers.iter().map(|ledgers| ledgers.directory().to_owned()));
     let suspends_programs = ledgers.is_some();
+    selection.code.hides_recorded_types = args.labels;
     selection.code.seal = ledgers.map(|ledgers| Arc::new(ledgers) as Arc<dyn LedgerSeal>);
     let tools = host::build(global, selection.clone(), Purpose::Converse, &protected).await?;
     let progress = flag.map(|_| RunProgress::new(file.name()));
@@ -295,8 +296,11 @@ impl CheckpointDirectory {
 
 fn note_next_steps(end: &RunEnd, args: &WorkflowRunArgs) {
     let RunEnd::Paused(requests) = end else { return };
-    let answers: Vec<_> =
-        requests.iter().map(|request| format!("--answer {}=TEXT", request.id)).collect();
+    let answer = |request: &UserRequest| match show::approval(request) {
+        Some(_) => format!("--answer {}=yes", request.id),
+        None => format!("--answer {}=TEXT", request.id),
+    };
+    let answers: Vec<_> = requests.iter().map(answer).collect();
     let answers = answers.join(" ");
     print::note(&match &args.checkpoints {
         Some(directory) => {

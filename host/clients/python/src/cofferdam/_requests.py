@@ -88,7 +88,9 @@ def answer(request: dict[str, Any], value: Any) -> dict[str, Any]:
     if request["type"] == "invoke":
         return {"type": "returned", "id": number, "value": value}
     if request["type"] == "approve":
-        return {"type": "approved", "id": number, "allow": bool(value)}
+        if not isinstance(value, bool):
+            raise TypeError(f"expected `approve` to return a bool, found {value!r:.200}")
+        return {"type": "approved", "id": number, "allow": value}
     reply = {"action": "decline"} if value is None else {"action": "accept", "content": value}
     return {"type": "answered", "id": number, "answer": reply}
 
