@@ -13,7 +13,9 @@ use cofferdam_agent::{
     FunctionCall, InvalidAgentTool, Message, MessageContent, Response, Role, RunError, RunStream,
     Session, Update,
 };
+use cofferdam_labels::{context_of, taint};
 use cofferdam_tool::invoke::Progress;
+use cofferdam_tool::label::Label;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -83,7 +85,10 @@ impl Workflow {
     }
 
     async fn response(&self, request: AgentRequest) -> Result<Response, RunError> {
-        let (run, mut text) = self.requested(&request).map_err(failed)?;
+        let (mut run, mut text) = self.requested(&request).map_err(failed)?;
+        if let Some(session) = &request.session {
+            run = run.label(&context_of(session));
+        }
         let mut stream = run.context(request.context.clone()).stream();
         let mut invoked = 0_u32;
         while let Some(event) = stream.next().await {
@@ -100,7 +105,14 @@ impl Workflow {
                 _ => {}
             }
         }
-        let snapshot = stream.finish().await.map_err(failed)?;
+        let ended = stream.finish().await;
+        if let Some(session) = &request.session {
+            // The label of a run that fails is not known.
+            let label =
+                ended.as_ref().map_or_else(|_| Label::untrusted(), |end| end.label().clone());
+            taint(session, &label);
+        }
+        let snapshot = ended.map_err(failed)?;
         if snapshot.requests().is_empty() {
             return Ok(Response::text_only(text));
         }
@@ -220,6 +232,10 @@ impl AgentRun for Workflow {
 
     async fn run(&self, request: AgentRequest) -> Result<Response, RunError> {
         self.response(request).await
+    }
+
+    fn carry_over(&self, from: &Session, to: &Session) {
+        taint(to, &context_of(from));
     }
 }
 

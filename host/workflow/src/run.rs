@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use cofferdam_agent::RunContext;
+use cofferdam_tool::label::Label;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,7 @@ pub struct WorkflowRun {
     workflow: Workflow,
     from: StartPoint,
     answers: Vec<(String, Payload)>,
+    label: Label,
     context: RunContext,
     checkpoints: Option<Checkpoints>,
     observer: Option<EventObserver>,
@@ -73,6 +75,7 @@ impl WorkflowRun {
             workflow,
             from,
             answers: Vec::new(),
+            label: Label::default(),
             context: RunContext::default(),
             checkpoints: None,
             observer: None,
@@ -82,6 +85,12 @@ impl WorkflowRun {
     /// Answers a request (`WF-12`). Unanswered requests stay open.
     pub fn answer(mut self, id: impl Into<String>, answer: impl Into<Payload>) -> Self {
         self.answers.push((id.into(), answer.into()));
+        self
+    }
+
+    /// Adds the label of what the run gets, such as that of the session of its caller.
+    pub fn label(mut self, label: &Label) -> Self {
+        self.label.add(label);
         self
     }
 
@@ -123,11 +132,12 @@ impl WorkflowRun {
 
     /// Checks the input and the answers before anything runs.
     fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
-        let Self { workflow, from, answers, context, checkpoints, observer } = self;
+        let Self { workflow, from, answers, label, context, checkpoints, observer } = self;
         let mut snapshot = match from {
             StartPoint::Input(input) => beginning(&workflow, input)?,
             StartPoint::Snapshot(snapshot) => *snapshot,
         };
+        snapshot.label.add(&label);
         for (id, answer) in answers {
             snapshot.answer(&id, answer)?;
         }

@@ -3,6 +3,7 @@
 
 mod agents;
 mod graphs;
+mod labels;
 mod orchestrations;
 
 use std::future::IntoFuture as _;
