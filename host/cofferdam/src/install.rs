@@ -54,11 +54,11 @@ pub fn add(config: &Path, plugins: Vec<NewPlugin<'_>>) -> Result<()> {
         }
     }
     // Fails before anything is written if the result would be invalid.
-    file.config()?;
+    let written = file.config()?;
     pins.save_locked(&lock)?;
     file.save()?;
     if !exists {
-        trust::trust_ambient(config)?;
+        trust::trust_ambient(&written)?;
     }
     Ok(())
 }

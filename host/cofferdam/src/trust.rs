@@ -14,7 +14,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::CONFIG_BYTES_MAX;
+use crate::config::{CONFIG_BYTES_MAX, ConfigFile};
 use crate::error::Context as _;
 use crate::folder_lock::FolderLock;
 use crate::{Error, directories, state_file};
@@ -69,12 +69,13 @@ pub fn find_ambient(directory: &Path) -> crate::Result<Option<FoundConfig>> {
     Ok(Some(FoundConfig { path, trust }))
 }
 
-/// Trusts the current content of a configuration. Returns the path that is trusted.
+/// Trusts a configuration with the content that was read. Returns the path that is trusted.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or the home directory is not known.
-pub fn trust_ambient(path: &Path) -> crate::Result<PathBuf> {
-    let digest = digest(path)?;
+/// Returns an error if the folder of the file cannot be resolved, or the home directory is not
+/// known.
+pub fn trust_ambient(file: &ConfigFile) -> crate::Result<PathBuf> {
+    let (digest, path) = (hash(file.text.as_bytes()), &file.path);
     let path = in_folder(path)
         .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))?;
     change(|file| drop(file.files.insert(path.clone(), digest)))?;

@@ -37,6 +37,7 @@ mod row;
 mod run_view;
 mod server;
 mod source;
+mod stall;
 mod text;
 mod trial;
 mod views;

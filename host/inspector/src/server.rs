@@ -13,11 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inspector::InspectorState;
 use crate::router;
+use crate::stall::StallLimited;
 
 /// Maximum number of open connections. Further ones wait.
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum time to receive the head of a request, and of an unused connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
+/// Maximum time in which a browser takes no part of a response.
+const STALL_MAX: Duration = Duration::from_secs(15);
 /// Maximum size of a request head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Maximum number of lines in a request head.
@@ -57,7 +60,8 @@ pub(crate) async fn serve(
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
             http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEAD_LINES_MAX);
-            let connection = http.serve_connection(TokioIo::new(stream), answer);
+            let stream = TokioIo::new(StallLimited::new(stream, STALL_MAX));
+            let connection = http.serve_connection(stream, answer);
             if let Some(Err(error)) = stop.run_until_cancelled(connection).await {
                 tracing::debug!(%error, "a connection ended early");
             }

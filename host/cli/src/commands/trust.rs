@@ -33,9 +33,8 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
         print::note(&format!("{} {state}", file.display()));
         return Ok(Exit::Ok);
     }
-    // Shows errors before the file is used.
-    ConfigFile::read_ambient(&file)?;
-    let path = trust::trust_ambient(&file)?;
+    // Shows errors before the file is used, and trusts what was read.
+    let path = trust::trust_ambient(&ConfigFile::read_ambient(&file)?)?;
     print::note(&format!(
         "{} is trusted until it changes; commands in its directory use it without --config",
         path.display()
