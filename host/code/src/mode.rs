@@ -62,6 +62,9 @@ pub struct CodeOptions {
     /// Types of results, by tool, for tools without an output schema: those that were observed
     /// before.
     pub observed: BTreeMap<String, Type>,
+    /// Mode that this one replaces. If it has the same interpreter, its stored values, suspended
+    /// programs and observed types remain.
+    pub replaces: Option<Arc<CodeMode>>,
 }
 
 /// Source of one tool, `run_code`, which runs a program of the model. The program calls the tools
@@ -211,11 +214,21 @@ impl CodeMode {
         tools: &Toolset,
         options: CodeOptions,
     ) -> Result<Self, CodeError> {
-        let CodeOptions { language, approval, approver, rules, seal, observed } = options;
+        let CodeOptions { language, approval, approver, rules, seal, observed, replaces } = options;
         let policy = ApprovalPolicy { approver, rules, seal };
-        let observed = observed.into_iter().map(|(tool, ty)| (tool, ObservedType { ty, count: 1 }));
-        let past = PastRuns { observed: Mutex::new(observed.collect()), ..PastRuns::default() };
-        Self::create(interpreter, tools, language, approval, policy, Arc::new(past))
+        let has_same_interpreter = |earlier: &Arc<Self>| {
+            let origin = |of: &Arc<dyn ToolSource>| of.origin(&earlier.interpret.name);
+            earlier.language == language && origin(&earlier.interpreter) == origin(&interpreter)
+        };
+        let past = match replaces.filter(has_same_interpreter) {
+            Some(earlier) => Arc::clone(&earlier.state.past),
+            None => {
+                let once = |(tool, ty)| (tool, ObservedType { ty, count: 1 });
+                let observed = Mutex::new(observed.into_iter().map(once).collect());
+                Arc::new(PastRuns { observed, ..PastRuns::default() })
+            }
+        };
+        Self::create(interpreter, tools, language, approval, policy, past)
     }
 
     /// Creates the tool for other tools. Stored values and suspended programs remain.

@@ -107,6 +107,7 @@ pub(crate) struct CodePlan {
     seal: Option<Arc<dyn LedgerSeal>>,
     limits: Limits,
     observed: BTreeMap<String, Type>,
+    replaces: Option<Arc<CodeMode>>,
 }
 
 impl CodePlan {
@@ -136,7 +137,23 @@ impl CodePlan {
                 .filter(|file| !chosen.hides_recorded_types && !has_label_policy(file))
                 .map(recorded_types)
                 .unwrap_or_default(),
+            replaces: None,
         }))
+    }
+
+    /// Loads the interpreter for a server, whose tools follow. Stored values and suspended programs
+    /// of the mode before a change of the configuration remain.
+    ///
+    /// # Errors
+    /// Returns an error if the component is no interpreter.
+    pub(crate) async fn serve(
+        mut self,
+        engine: &Engine,
+        before: Option<&(CodeOffer, Arc<CodeMode>)>,
+        operator: &Operator,
+    ) -> Result<(CodeOffer, Arc<CodeMode>)> {
+        self.replaces = before.map(|(_, mode)| Arc::clone(mode));
+        Ok((self.offer, Arc::new(self.load(engine, &Toolset::new(), operator).await?)))
     }
 
     /// Loads the interpreter, and returns the tool over a set of tools.
@@ -162,6 +179,7 @@ impl CodePlan {
             rules: self.rules,
             seal: self.seal,
             observed: self.observed,
+            replaces: self.replaces,
         };
         let mode = CodeMode::new(Arc::new(interpreter), tools, options);
         mode.map_err(|error| Error::invalid(format!("code mode: {error}")))

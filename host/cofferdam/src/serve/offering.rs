@@ -135,8 +135,8 @@ impl ServedState {
         let served_files = plan.served_files();
         let code = match CodePlan::new(&options.selection, plan.config.as_ref())? {
             Some(plan) => {
-                let offer = plan.offer;
-                Some((offer, Arc::new(plan.load(engine, &Toolset::new(), operator).await?)))
+                let before = before.and_then(|before| before.code.as_ref());
+                Some(plan.serve(engine, before, operator).await?)
             }
             None => None,
         };
