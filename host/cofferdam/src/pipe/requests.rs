@@ -75,8 +75,14 @@ impl Requests {
 
 impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        if self.requests.remove(self.id).is_some() {
-            self.requests.sender.offer(&HostMessage::Revoke { id: self.id });
+        if self.requests.remove(self.id).is_none() {
+            return;
+        }
+        let (sender, id) = (Arc::clone(&self.requests.sender), self.id);
+        // A message that is only offered is lost while the program reads slowly, and the program
+        // would keep the question to its user.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { sender.send(&HostMessage::Revoke { id }).await });
         }
     }
 }
