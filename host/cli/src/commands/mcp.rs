@@ -5,6 +5,9 @@ mod config;
 mod login;
 mod token;
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use clap::Parser as _;
 
 use crate::args::{Cli, Global, McpCommand};
@@ -25,10 +28,17 @@ pub(crate) async fn run(global: &Global, command: McpCommand) -> anyhow::Result<
 ///
 /// # Errors
 /// Returns an error if `serve` would reject the flags, where the user would not see the message.
-fn serve_flags(global: &Global, more: Vec<String>) -> Result<Vec<String>, UsageError> {
+fn serve_flags(
+    global: &Global,
+    config: Option<&Path>,
+    more: Vec<String>,
+) -> Result<Vec<String>, UsageError> {
     let level = global.confinement.map(|level| ["--confinement", level.as_str()]);
     let flags: Vec<_> = level.into_iter().flatten().map(str::to_owned).chain(more).collect();
-    let line = ["cofferdam", "serve"].into_iter().chain(flags.iter().map(String::as_str));
+    let mut line = vec![OsStr::new("cofferdam"), OsStr::new("serve")];
+    // Some flags need a configuration.
+    line.extend(config.into_iter().flat_map(|config| [OsStr::new("--config"), config.as_os_str()]));
+    line.extend(flags.iter().map(OsStr::new));
     match Cli::try_parse_from(line) {
         Ok(_) => Ok(flags),
         Err(error) => {

@@ -26,7 +26,7 @@ pub(super) async fn run(global: &Global, args: McpBundleArgs) -> anyhow::Result<
         version: release,
         description,
         author,
-        flags: serve_flags(global, more)?,
+        flags: serve_flags(global, plugins.config.as_deref(), more)?,
     };
     let engine = host::engine(global)?;
     let bundle =

@@ -17,7 +17,11 @@ pub(super) fn run(global: &Global, args: McpConfigArgs) -> anyhow::Result<Exit> 
     let command =
         ServeCommand::new(&host::selection(&plugins)?, &host::engine_options(global).cache)?;
     let program = std::env::current_exe().context("cannot find this program")?;
-    let entry = ServerEntry::new(&name, &program, command.with_flags(&serve_flags(global, more)?))?;
+    let entry = ServerEntry::new(
+        &name,
+        &program,
+        command.with_flags(&serve_flags(global, plugins.config.as_deref(), more)?),
+    )?;
     match write {
         None => print::result(client.new_file(&entry)?.trim_end())?,
         Some(path) => {
