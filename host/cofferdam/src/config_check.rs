@@ -60,7 +60,7 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
     let skills = skill_tools::summary(file)?;
     file_tools::check(file)?;
     code_mode::check(file)?;
-    #[cfg(feature = "workflows")]
+    #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
     crate::label_policy::check(file)?;
     #[cfg(feature = "agent")]
     {

@@ -40,6 +40,7 @@ impl HealthReport {
         if health.dropped > 0 {
             self.lines.push(format!("not recorded: {}", health.dropped));
         }
+        #[cfg(feature = "witness")]
         if let Some(witnesses) = log.witness_health() {
             self.lines.push(match (witnesses.is_failing, witnesses.error) {
                 (false, _) => "witnesses sign the call log".to_owned(),
