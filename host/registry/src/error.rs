@@ -28,6 +28,9 @@ pub enum RegistryErrorKind {
     /// The registry sent nothing for this long.
     #[error("no data for {} s", .0.as_secs())]
     Silent(Duration),
+    /// The registry sends fewer bytes per second than this.
+    #[error("the response is slower than {0} bytes/s")]
+    Slow(u64),
     /// The registry reports that there is no such artifact.
     #[error("not found (HTTP 404)")]
     NotFound,

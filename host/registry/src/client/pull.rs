@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use bytes::Bytes;
 use reqwest::{Method, StatusCode};
 
-use super::transport::{next_piece, read_body};
+use super::transport::{Body, read_body};
 use super::{ApiRequest, RegistryClient, at, continues_at};
 use crate::error::RegistryErrorKind;
 use crate::manifest::{Document, MANIFEST_BYTES_MAX};
@@ -203,7 +203,7 @@ impl RegistryClient {
         if first > 0 {
             request = request.starting_at(first);
         }
-        let mut response = self.send(request).await?;
+        let response = self.send(request).await?;
         match response.status() {
             StatusCode::PARTIAL_CONTENT if first > 0 && continues_at(&response, first) => {}
             StatusCode::OK => writer.restart()?,
@@ -213,7 +213,8 @@ impl RegistryClient {
         if response.content_length().is_some_and(|length| length > expected) {
             return Err(RegistryErrorKind::TooLarge(blob.size));
         }
-        while let Some(piece) = next_piece(&mut response).await? {
+        let mut body = Body::new(response);
+        while let Some(piece) = body.next_piece().await? {
             writer.write(&piece)?;
             progress(writer.written(), blob.size);
         }

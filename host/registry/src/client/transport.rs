@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_tool::permission::is_public_address;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -20,7 +20,12 @@ use crate::error::RegistryErrorKind;
 /// Maximum time to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time without any data.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(20);
+const SILENCE_MAX: Duration = Duration::from_secs(20);
+/// Time after which a body must arrive at [`BYTES_PER_SECOND_MIN`] on average.
+const SLOW_START: Duration = Duration::from_secs(30);
+/// Minimum average speed of a body after [`SLOW_START`]. Without it, a server that sends one byte
+/// now and then holds a download for as long as it likes.
+const BYTES_PER_SECOND_MIN: u64 = 1024;
 
 /// HTTP clients: one for registries that the operator names, one for hosts that a registry names.
 pub(super) struct Transport {
@@ -165,33 +170,57 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, RegistryEr
         .map_err(|error| RegistryErrorKind::Connection(root_cause(&error)))
 }
 
-/// Returns the next piece of a body.
-pub(super) async fn next_piece(
-    response: &mut Response,
-) -> Result<Option<bytes::Bytes>, RegistryErrorKind> {
-    let piece = tokio::time::timeout(SILENCE_MAX, response.chunk()).await;
-    piece
-        .map_err(|_| RegistryErrorKind::Silent(SILENCE_MAX))?
-        .map_err(|error| RegistryErrorKind::Connection(root_cause(&error)))
+/// The body of a response while it is read. It must not stop, and not be slower than
+/// [`BYTES_PER_SECOND_MIN`].
+pub(super) struct Body {
+    response: Response,
+    started: Instant,
+    received: u64,
+}
+
+impl Body {
+    pub(super) fn new(response: Response) -> Self {
+        Self { response, started: Instant::now(), received: 0 }
+    }
+
+    /// Returns the next piece.
+    pub(super) async fn next_piece(&mut self) -> Result<Option<bytes::Bytes>, RegistryErrorKind> {
+        let piece = tokio::time::timeout(SILENCE_MAX, self.response.chunk()).await;
+        let piece = piece
+            .map_err(|_| RegistryErrorKind::Silent(SILENCE_MAX))?
+            .map_err(|error| RegistryErrorKind::Connection(root_cause(&error)))?;
+        if let Some(piece) = &piece {
+            self.received = self.received.saturating_add(piece.len() as u64);
+            if is_too_slow(self.received, self.started.elapsed()) {
+                return Err(RegistryErrorKind::Slow(BYTES_PER_SECOND_MIN));
+            }
+        }
+        Ok(piece)
+    }
+}
+
+fn is_too_slow(received: u64, elapsed: Duration) -> bool {
+    let counted = elapsed.saturating_sub(SLOW_START).as_secs();
+    received < counted.saturating_mul(BYTES_PER_SECOND_MIN)
 }
 
 /// Reads a body of at most `bytes_max` bytes.
 pub(super) async fn read_body(
-    mut response: Response,
+    response: Response,
     bytes_max: u64,
 ) -> Result<Vec<u8>, RegistryErrorKind> {
     if response.content_length().is_some_and(|length| length > bytes_max) {
         return Err(RegistryErrorKind::TooLarge(bytes_max));
     }
     let limit = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let mut body = Vec::new();
-    while let Some(piece) = next_piece(&mut response).await? {
-        if piece.len() > limit.saturating_sub(body.len()) {
+    let (mut body, mut content) = (Body::new(response), Vec::new());
+    while let Some(piece) = body.next_piece().await? {
+        if piece.len() > limit.saturating_sub(content.len()) {
             return Err(RegistryErrorKind::TooLarge(bytes_max));
         }
-        body.extend_from_slice(&piece);
+        content.extend_from_slice(&piece);
     }
-    Ok(body)
+    Ok(content)
 }
 
 /// Returns whether two addresses have the same scheme, host and port.
@@ -218,4 +247,20 @@ fn root_cause(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::is_too_slow;
+
+    #[test]
+    fn bodies_have_a_minimum_speed_after_a_while() {
+        assert!(!is_too_slow(1, Duration::from_secs(30)));
+        assert!(is_too_slow(2, Duration::from_secs(31)));
+        // 256 MiB at 2 MiB/s, and at 1,000 bytes/s.
+        assert!(!is_too_slow(256 << 20, Duration::from_secs(128)));
+        assert!(is_too_slow(3_600_000, Duration::from_secs(3_600)));
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Response, StatusCode, Url};
 
-use super::transport::{is_loopback, next_piece, read_body, send};
+use super::transport::{Body, is_loopback, read_body, send};
 use super::{Progress, RegistryClient, failed, redirect};
 use crate::error::RegistryErrorKind;
 use crate::{ArtifactStore, Descriptor, RegistryError};
@@ -65,13 +65,14 @@ impl RegistryClient {
         let origin = origin.ok_or_else(|| {
             RegistryErrorKind::Malformed(format!("`{address}` is not an https address"))
         })?;
-        let mut response = self.get_web(origin).await?;
+        let response = self.get_web(origin).await?;
         let length = response.content_length();
         if let Some(size) = length.filter(|length| *length > bytes_max) {
             return Err(RegistryErrorKind::ComponentSize { size, bytes_max });
         }
         let mut writer = store.begin_unknown(bytes_max)?;
-        while let Some(piece) = next_piece(&mut response).await? {
+        let mut body = Body::new(response);
+        while let Some(piece) = body.next_piece().await? {
             writer.write(&piece)?;
             progress(writer.written(), length.unwrap_or(bytes_max));
         }
