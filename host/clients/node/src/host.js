@@ -6,6 +6,7 @@ import { deferred, settledWithin } from "./deferred.js";
 import { CofferdamError, HostExited, StartError } from "./errors.js";
 import { findExecutable } from "./executable.js";
 import { commandLine } from "./flags.js";
+import { checkCallOptions, checkHostOptions } from "./options.js";
 import { declaration } from "./requests.js";
 import { encode } from "./wire.js";
 
@@ -41,6 +42,7 @@ export class Cofferdam {
 
   /** @param {HostOptions} [options] */
   static async start(options = {}) {
+    checkHostOptions(options);
     const { functions = [], approve, ask, onNote } = options;
     const byName = new Map(functions.map((tool) => [tool.name, tool]));
     if (byName.size < functions.length) {
@@ -104,6 +106,7 @@ export class Cofferdam {
    * @returns {Promise<Result<Value>>}
    */
   async run(tool, args = {}, options = {}) {
+    checkCallOptions(options);
     if (this.#closing !== undefined) throw new HostExited("the host is closed");
     return /** @type {Result<Value>} */ (await this.#calls.run(tool, args, options));
   }

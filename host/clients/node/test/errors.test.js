@@ -48,6 +48,18 @@ async function errorOf(call, kind) {
   return error;
 }
 
+test("options that do not exist", async () => {
+  const misspelt = /** @type {any} */ ({ plugin: TEXT });
+  await assert.rejects(Cofferdam.start(misspelt), {
+    name: "CofferdamError",
+    message: /^there is no option `plugin`; expected plugins, mounts, /,
+  });
+  await assert.rejects(host.call("ok", {}, /** @type {any} */ ({ timeout: 1 })), {
+    name: "CofferdamError",
+    message: /^there is no option `timeout`; expected signal, timeoutMs, /,
+  });
+});
+
 test("a failure", async () => {
   const error = await errorOf(host.call("fail", { message: "no such note" }), ToolFailure);
   assert.equal(error.message, "no such note");
