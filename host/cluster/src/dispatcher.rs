@@ -7,6 +7,7 @@
 mod call;
 mod inbox;
 mod keyed;
+mod lines;
 mod placement;
 mod questions;
 mod resumed;
@@ -30,6 +31,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::{PendingCall, WorkerOffer};
 use self::inbox::{Inbox, InboxEvent};
+use self::lines::WaitingLines;
 pub use self::resumed::ResumedCall;
 use self::returning::AskingWorkers;
 pub use self::source::RemoteSource;
@@ -91,6 +93,8 @@ pub struct Dispatcher {
     inbox: Arc<Inbox>,
     calls: AtomicU64,
     asking_workers: AskingWorkers,
+    /// Tasks that wait for a worker.
+    lines: WaitingLines,
     /// Notified when a worker announces that its tools have changed.
     changed: Arc<Notify>,
     /// Sources in use by route, which workers have described.
@@ -128,6 +132,7 @@ impl Dispatcher {
             inbox,
             calls: AtomicU64::new(0),
             asking_workers: AskingWorkers::default(),
+            lines: WaitingLines::default(),
             changed,
             known: Mutex::default(),
             _stop: stop.drop_guard(),

@@ -4,6 +4,7 @@
 //! has a permit for it. It then has an entry in the store, so that another gateway runs it if this
 //! one is lost.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 
 use super::InboxEvent;
 use super::call::{Handovers, PendingCall, RemoteCall, WorkerOffer, next_handover};
+use super::lines::LineTurn;
 use super::shared::SharedCall;
 use crate::DispatchError;
 use crate::bus::{BusError, BusState};
@@ -50,6 +52,7 @@ impl PendingCall {
     ) -> Result<WorkerOffer, DispatchError> {
         let mut times_busy: u32 = 0;
         let mut absent_since: Option<Instant> = None;
+        let mut turn: Option<LineTurn> = None;
         loop {
             if let Some(Some(request)) = next_handover(&mut self.handovers).now_or_never() {
                 self.share_waiting(request, call).await;
@@ -75,6 +78,9 @@ impl PendingCall {
                     let since = was_absent.unwrap_or_else(Instant::now);
                     let wait_max = self.dispatcher().options.timing.placement_wait_max;
                     if self.waits_until.is_none() || since.elapsed() >= wait_max {
+                        if let Some(turn) = &mut turn {
+                            turn.absent_since = Some(since);
+                        }
                         return Err(DispatchError::NoWorker);
                     }
                     absent_since = Some(since);
@@ -87,6 +93,14 @@ impl PendingCall {
                     return Err(DispatchError::NoAnswer);
                 }
                 PlacementReply::Busy(_) => {
+                    if self.waits_until.is_some() && turn.is_none() {
+                        let (mut next, has_waited) = self.turn(call, give_up).await?;
+                        absent_since = next.absent_since.take();
+                        turn = Some(next);
+                        if has_waited {
+                            continue;
+                        }
+                    }
                     times_busy += 1;
                     // The first answer may be that of the only busy worker.
                     if times_busy > 1 {
@@ -182,6 +196,24 @@ impl PendingCall {
         let wait_max = if is_shared { timing.unattended_max } else { timing.placement_wait_max };
         (self.shared, self.waits_until) = (Some(shared), Some(Instant::now() + wait_max));
         call.client.report_status("all workers are busy; waiting for one");
+    }
+
+    /// Waits until it is the turn of this task to ask workers. Returns whether it had to wait.
+    async fn turn(
+        &self,
+        call: &RemoteCall<'_>,
+        give_up: Instant,
+    ) -> Result<(LineTurn, bool), DispatchError> {
+        let mut joining = pin!(self.dispatcher().lines.join(&call.request.route));
+        loop {
+            if let Ok(joined) = tokio::time::timeout(WAITING_PAUSE_MAX, &mut joining).await {
+                return Ok(joined);
+            }
+            if Instant::now() >= give_up {
+                return Err(DispatchError::Busy);
+            }
+            self.ensure_current().await?;
+        }
     }
 
     /// Waits before workers are asked again. A call that becomes a task meanwhile is shared.

@@ -1,9 +1,11 @@
 //! Tasks that wait for a worker with a permit.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cofferdam_cluster::{Worker, WorkerOptions};
 use cofferdam_tool::CallContext;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +34,52 @@ fn a_task_waits_longer_than_other_calls() {
         assert_eq!(type_name(&call.await.unwrap()), "WorkersBusy");
         assert_eq!(type_name(&task.await.unwrap()), "ok");
         assert_eq!(cluster.runs.started(), [100, 100]);
+    });
+}
+
+#[test]
+fn tasks_start_in_the_order_in_which_they_began_to_wait() {
+    simulate(async |cluster: Cluster| {
+        let (_worker, ending) = busy_worker(&cluster).await;
+        let gateway = cluster.gateway(2).await;
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = JoinSet::new();
+        for number in 0..8 {
+            let (task, handover) =
+                cluster.callable_task(&gateway, ("write", 2_000), CallContext::new("task")).await;
+            assert!(handover.request(format!("task-{number}")).await);
+            let ended = Arc::clone(&ended);
+            tasks.spawn(async move {
+                assert_eq!(type_name(&task.await.unwrap()), "ok");
+                ended.lock().unwrap().push(number);
+            });
+            // Any time of the pause in which the first ones ask again.
+            sleep(Duration::from_millis(170 * number)).await;
+        }
+        ending.cancel();
+        tasks.join_all().await;
+        assert_eq!(*ended.lock().unwrap(), Vec::from_iter(0..8));
+    });
+}
+
+#[test]
+fn tasks_that_wait_fail_together_when_their_tool_is_gone() {
+    simulate(async |cluster: Cluster| {
+        let (_worker, _) = busy_worker(&cluster).await;
+        let gateway = cluster.gateway(2).await;
+        let mut tasks = Vec::new();
+        for number in 0..20 {
+            let (task, handover) =
+                cluster.callable_task(&gateway, ("write", 10), CallContext::new("task")).await;
+            assert!(handover.request(format!("task-{number}")).await);
+            tasks.push(task);
+        }
+        cluster.network.kill(100);
+        let killed = Instant::now();
+        for task in tasks {
+            assert_eq!(type_name(&task.await.unwrap()), "WorkerUnavailable");
+        }
+        assert!(killed.elapsed() < Duration::from_secs(25), "{:?}", killed.elapsed());
     });
 }
 
