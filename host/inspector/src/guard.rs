@@ -54,7 +54,7 @@ impl RequestGuard {
         let has_own_origin = match headers.contains_key(header::ORIGIN) {
             true => single(headers, &header::ORIGIN).is_some_and(is_origin),
             // Browsers state the origin of every request that may change something.
-            false => parts.method == Method::GET,
+            false => only_reads(&parts.method),
         };
         if !has_own_origin {
             return Err(ForeignRequest::Origin);
@@ -75,6 +75,11 @@ impl RequestGuard {
         }
         Ok(())
     }
+}
+
+/// Returns whether requests with this method change nothing.
+pub(crate) fn only_reads(method: &Method) -> bool {
+    [Method::GET, Method::HEAD].contains(method)
 }
 
 /// Returns the value of a header that occurs once.
@@ -105,7 +110,9 @@ mod tests {
     #[test]
     fn hosts_are_the_loopback_names_with_the_port() {
         for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080"] {
-            assert_eq!(check(Method::GET, "/", &[("host", host)]), Ok(()), "{host}");
+            for method in [Method::GET, Method::HEAD] {
+                assert_eq!(check(method, "/", &[("host", host)]), Ok(()), "{host}");
+            }
         }
         let foreign = ["localhost", "127.0.0.1:8081", "evil.example:8080", "127.0.0.1.evil:8080"];
         for host in foreign.into_iter().chain(["", "localhost:8080.", "LOCALHOST:8080 "]) {

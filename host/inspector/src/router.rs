@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::prompts::PageAnswer;
 use crate::query::PageQuery;
 use crate::replay::{ReplayAnswer, ReplayOrder};
 use crate::trial::Trial;
-use crate::{assets, live_run, views};
+use crate::{assets, guard, live_run, views};
 
 /// Header that only scripts of the own pages can send.
 const OWN_HEADER: HeaderName = HeaderName::from_static("x-cofferdam");
@@ -71,7 +71,7 @@ pub(crate) async fn answer(
 
 async fn route(state: &Arc<InspectorState>, parts: &Parts, body: Incoming) -> Response<PageBody> {
     let path = parts.uri.path();
-    let is_get = parts.method == Method::GET;
+    let is_get = guard::only_reads(&parts.method);
     if is_get && let Some(asset) = assets::find(path) {
         return answer::asset(asset);
     }
@@ -114,8 +114,9 @@ async fn log_in(state: &InspectorState, parts: &Parts, body: Incoming) -> Respon
     if own_header(parts) != Some(LOGIN) || !is_json(parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a login of the own page");
     }
-    let Some(LoginBody { key }) = json_body(body, LOGIN_BYTES_MAX).await else {
-        return answer::message(StatusCode::BAD_REQUEST, "expected a key");
+    let LoginBody { key } = match json_body(body, LOGIN_BYTES_MAX, "a key").await {
+        Ok(body) => body,
+        Err(response) => return response,
     };
     let cookie = match state.logins.log_in(&key) {
         Ok(Some(cookie)) => HeaderValue::from_str(&cookie).ok(),
@@ -145,8 +146,9 @@ async fn call(
     if !is_of_own_page(browser, parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a call of the own page");
     }
-    let Some(trial) = json_body::<Trial>(body, TRIAL_BYTES_MAX).await else {
-        return answer::message(StatusCode::BAD_REQUEST, "expected a tool and its arguments");
+    let trial: Trial = match json_body(body, TRIAL_BYTES_MAX, "a tool and its arguments").await {
+        Ok(body) => body,
+        Err(response) => return response,
     };
     let Ok(_permit) = state.trials.try_acquire() else {
         return answer::message(StatusCode::SERVICE_UNAVAILABLE, BUSY);
@@ -172,8 +174,10 @@ async fn answer_prompt(
         let message = "prompts can only be seen here; start the host with `--inspector=approve`";
         return answer::message(StatusCode::FORBIDDEN, message);
     }
-    let Some(answered) = json_body::<PageAnswer>(body, ANSWER_BYTES_MAX).await else {
-        return answer::message(StatusCode::BAD_REQUEST, "expected an id and an answer");
+    let answered: PageAnswer = match json_body(body, ANSWER_BYTES_MAX, "an id and an answer").await
+    {
+        Ok(body) => body,
+        Err(response) => return response,
     };
     let (status, effect) = feed.answer(answered);
     json_answer(status, &effect)
@@ -192,8 +196,10 @@ async fn replay(
     if !is_of_own_page(browser, parts) {
         return answer::message(StatusCode::FORBIDDEN, "expected a replay of the own page");
     }
-    let Some(order) = json_body::<ReplayOrder>(body, REPLAY_BYTES_MAX).await else {
-        return answer::message(StatusCode::BAD_REQUEST, "expected a call and a component");
+    let order: ReplayOrder = match json_body(body, REPLAY_BYTES_MAX, "a call and a component").await
+    {
+        Ok(body) => body,
+        Err(response) => return response,
     };
     let Ok(_permit) = state.trials.try_acquire() else {
         return answer::message(StatusCode::SERVICE_UNAVAILABLE, BUSY);
@@ -223,11 +229,26 @@ fn is_json(parts: &Parts) -> bool {
     parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json")
 }
 
-/// Receives a body. Returns `None` if it is too long, too late, or something else.
-async fn json_body<T: DeserializeOwned>(body: Incoming, bytes_max: usize) -> Option<T> {
+/// Receives a body that is JSON, or returns the answer to one that is too long, too late, or not
+/// what is `expected`.
+async fn json_body<T: DeserializeOwned>(
+    body: Incoming,
+    bytes_max: usize,
+    expected: &str,
+) -> Result<T, Response<PageBody>> {
     let body = Limited::new(body, bytes_max).collect();
-    let body = tokio::time::timeout(BODY_TIME_MAX, body).await.ok()?.ok()?;
-    serde_json::from_slice(&body.to_bytes()).ok()
+    let Ok(received) = tokio::time::timeout(BODY_TIME_MAX, body).await else {
+        return Err(answer::message(StatusCode::REQUEST_TIMEOUT, "the body took too long"));
+    };
+    let body = received.map_err(|error| match error.is::<LengthLimitError>() {
+        true => {
+            let message = format!("expected at most {bytes_max} bytes");
+            answer::message(StatusCode::PAYLOAD_TOO_LARGE, &message)
+        }
+        false => answer::message(StatusCode::BAD_REQUEST, "the body ended early"),
+    })?;
+    serde_json::from_slice(&body.to_bytes())
+        .map_err(|_| answer::message(StatusCode::BAD_REQUEST, &format!("expected {expected}")))
 }
 
 fn json_answer(status: StatusCode, value: &impl Serialize) -> Response<PageBody> {

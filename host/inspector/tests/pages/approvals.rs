@@ -128,7 +128,7 @@ async fn only_the_own_pages_answer() {
         (json!({"id": open.id(), "action": "approve", "always": true}), 400),
         (json!({"id": open.id(), "action": "send", "content": "{}"}), 400),
         (json!({"id": open.id(), "action": "decline"}), 400),
-        (json!({"id": open.id(), "action": "deny", "reason": "x".repeat(2 << 20)}), 400),
+        (json!({"id": open.id(), "action": "deny", "reason": "x".repeat(2 << 20)}), 413),
         (json!([]), 400),
     ] {
         let reply = answer(&served, &cookie, &token, &wrong).await;

@@ -91,7 +91,7 @@ async fn a_form_of_another_page_logs_nobody_in() {
     let again = served.log_in(key).await;
     assert_eq!((again.status, again.body.as_str()), (403, "the key was used, or is too old\n"));
     let long = "k".repeat(100_000);
-    assert_eq!(served.log_in(&long).await.status, 400);
+    assert_eq!(served.log_in(&long).await.status, 413);
 }
 
 #[tokio::test]

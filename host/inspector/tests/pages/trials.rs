@@ -85,8 +85,12 @@ async fn only_the_own_pages_call_tools() {
     assert_eq!(call(&served, "cofferdam_1=x", &own, &echo).await.0, 401);
     assert_eq!(call(&served, &cookie, &own, &json!({"tool": "echo"})).await.0, 400);
     let long = body("echo", &"x".repeat(5 << 20));
-    assert_eq!(call(&served, &cookie, &own, &long).await.0, 400);
+    let (status, text) = call(&served, &cookie, &own, &long).await;
+    assert_eq!((status, text.contains("expected at most 4194304 bytes")), (413, true), "{text}");
     assert_eq!(served.get("/try").await.status, 404);
+    let headers = [("cookie", cookie.as_str()), ("sec-fetch-site", "same-origin")];
+    let head = served.send("HEAD", "/", &headers, "").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
     // An inspector of a log calls nothing.
     let only_log = Served::new().await;
     let cookie = only_log.cookie().await;
