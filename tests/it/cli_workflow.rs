@@ -500,6 +500,31 @@ fn a_graph_is_drawn_without_any_model() {
     assert_eq!(checked.stdout, "review: 4 executors, at most 100 supersteps\n");
 }
 
+#[test]
+fn what_agents_name_is_checked_with_the_tools_of_a_run() {
+    const WORKFLOW: &str = "agents: {a: {model: 'openai:gpt-5.2', tools: [file_access_read_file]}, b: {model: NAME}}\nstart: a\nedges: [{from: a, to: b}]\n";
+    let scene = Scene::new(&WORKFLOW.replace("NAME", "'script:b.jsonl'"), &[("b", &[says("x")])]);
+    let checked = |flags: &[&str]| scene.ran(&[&["check", "w.yaml"], flags].concat());
+    let outline = checked(&[]);
+    assert_eq!(outline.code, Some(0), "{}", outline.stderr);
+    assert!(outline.stderr.contains("models and tools of the agents are not checked"));
+    // No key of OpenAI is set.
+    let all = checked(&["--files", "memory", "--json"]);
+    assert_eq!(all.lines()[0]["has_agents_checked"], json!(true), "{}", all.stderr);
+    let without = checked(&["--model", "openai:gpt-5.2"]);
+    assert_eq!(without.code, Some(2), "{}", without.stderr);
+    let expected = "there is no tool called 'file_access_read_file'";
+    assert!(without.stderr.contains(expected), "{}", without.stderr);
+    for (name, expected) in
+        [("large", "defines a model `large`"), ("'script:missing.jsonl'", "missing.jsonl")]
+    {
+        scene.write("w.yaml", &WORKFLOW.replace("NAME", name));
+        let wrong = checked(&["--files", "memory"]);
+        assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+        assert!(wrong.stderr.contains(expected), "{}", wrong.stderr);
+    }
+}
+
 /// Compares the workflow, the graph and the run on the page with the output of the command.
 #[test]
 fn what_the_page_shows_is_what_happens() {

@@ -84,6 +84,12 @@ impl WorkflowFile {
         }
     }
 
+    /// Returns the agents that the file defines, with their ids.
+    fn agents(&self) -> impl Iterator<Item = (&str, DefinedAgent<'_>)> {
+        let ids = self.definition.agents.0.iter().map(|(id, _)| id.as_str());
+        ids.filter_map(|id| Some((id, self.agent(id)?)))
+    }
+
     /// Builds the workflow. `max_iterations` overrides the maximum number of supersteps in the
     /// file.
     ///

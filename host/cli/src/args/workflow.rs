@@ -24,10 +24,12 @@ Examples:
   cofferdam workflow graph review.yaml --json | jq -r .mermaid";
 
 const CHECK_EXAMPLES: &str = "\
-Runs nothing and calls no model.
+Runs nothing, calls no model and needs no key. With flags that select tools or a model, as for `run`,
+it also checks the models, tools, skills and settings that the agents name.
 
 Examples:
   cofferdam workflow check review.yaml
+  cofferdam workflow check review.yaml --config cofferdam.toml
   cofferdam workflow check review.yaml --json";
 
 const CHECKPOINTS_EXAMPLES: &str = "\
@@ -45,7 +47,7 @@ pub(crate) enum WorkflowCommand {
     Graph(WorkflowFileArgs),
     /// Check that a workflow can be built
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(WorkflowFileArgs),
+    Check(Box<WorkflowCheckArgs>),
     /// List the checkpoints of a workflow
     #[command(after_help = CHECKPOINTS_EXAMPLES)]
     Checkpoints(WorkflowCheckpointsArgs),
@@ -105,6 +107,26 @@ pub(crate) struct WorkflowFileArgs {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkflowCheckArgs {
+    #[command(flatten)]
+    pub(crate) file: WorkflowFileArgs,
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    /// Model of agents that do not name one [default: that of the configuration]
+    #[arg(long, value_name = "PROVIDER:MODEL|NAME")]
+    pub(crate) model: Option<String>,
+}
+
+impl WorkflowCheckArgs {
+    /// Returns whether the flags say which tools and models a run has.
+    pub(crate) fn describes_run(&self) -> bool {
+        let PluginArgs { plugins, config, files, skills, code, .. } = &self.plugins;
+        let has_tools = config.is_some() || files.is_some() || code.is_some();
+        has_tools || self.model.is_some() || !plugins.is_empty() || !skills.is_empty()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,8 @@ use self::show::{RunEnd, ShowCalls};
 use super::chat;
 use super::labels::{self, Decisions};
 use crate::args::{
-    Global, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs, WorkflowRunArgs,
+    Global, WorkflowCheckArgs, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs,
+    WorkflowRunArgs,
 };
 use crate::exit::{Exit, UsageError};
 use crate::{host, inspector, print};
@@ -36,7 +37,7 @@ pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Re
     match command {
         WorkflowCommand::Run(args) => run_file(global, &args).await,
         WorkflowCommand::Graph(args) => graph(&args),
-        WorkflowCommand::Check(args) => check(&args),
+        WorkflowCommand::Check(args) => check(global, &args).await,
         WorkflowCommand::Checkpoints(args) => checkpoints(&args).await,
     }
 }
@@ -331,13 +332,8 @@ fn exit_of(end: &RunEnd) -> Exit {
     }
 }
 
-fn flowchart_of(path: &Path) -> anyhow::Result<Workflow> {
-    let file = WorkflowFile::read_ambient(path)?;
-    Ok(file.outline()?)
-}
-
 fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
-    let workflow = flowchart_of(&args.file)?;
+    let workflow = WorkflowFile::read_ambient(&args.file)?.outline()?;
     if args.json {
         print::result(
             &json!({"name": workflow.name(), "mermaid": workflow.mermaid()}).to_string(),
@@ -348,24 +344,35 @@ fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn check(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
-    let workflow = flowchart_of(&args.file)?;
+async fn check(global: &Global, args: &WorkflowCheckArgs) -> anyhow::Result<Exit> {
+    let file = WorkflowFile::read_ambient(&args.file.file)?;
+    let workflow = file.outline()?;
+    let has_agents_checked = args.describes_run();
+    if has_agents_checked {
+        let config = host::config(&args.plugins)?;
+        let host = host::load(global, &args.plugins, Purpose::Converse).await?;
+        file.check_agents(&host, args.model.as_deref(), config.as_ref())?;
+    }
     let executors: Vec<_> = workflow.executors().collect();
     let max_iterations = workflow.limits().max_iterations;
-    if args.json {
+    if args.file.json {
         let described = json!({
             "name": workflow.name(),
             "executors": executors,
             "max_iterations": max_iterations,
             "structure": workflow.structure(),
+            "has_agents_checked": has_agents_checked,
         });
         print::result(&described.to_string())?;
-    } else {
-        let counted = print::counted(executors.len(), "executor");
-        print::result(&format!(
-            "{}: {counted}, at most {max_iterations} supersteps",
-            workflow.name()
-        ))?;
+        return Ok(Exit::Ok);
+    }
+    let counted = print::counted(executors.len(), "executor");
+    print::result(&format!("{}: {counted}, at most {max_iterations} supersteps", workflow.name()))?;
+    if !has_agents_checked {
+        print::note(
+            "models and tools of the agents are not checked; pass the flags of `workflow run` that \
+             select them, such as --config FILE",
+        );
     }
     Ok(Exit::Ok)
 }

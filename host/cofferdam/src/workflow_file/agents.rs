@@ -13,11 +13,11 @@ use cofferdam_workflow::definition::RequestSettings;
 
 use super::WorkflowFile;
 use crate::agent_file::{AgentFile, DefinedAgent};
-use crate::config::ConfigFile;
+use crate::config::{ConfigFile, Provider};
 use crate::model_specs::{self, ModelSpec};
 use crate::recorded_model::{recorded, run_recorder};
 use crate::records::CallLog;
-use crate::{ContextSettings, Error, Result};
+use crate::{ContextSettings, Error, Host, Result};
 
 /// Parts that all agents of a workflow share.
 pub struct AgentParts<'a> {
@@ -150,6 +150,37 @@ impl AgentParts<'_> {
         let built = self.context.open(Some(agent))?.add_to(builder).build();
         built
             .map_err(|error| agent.file.error_anywhere(format!("the agent `{id}`: {error}")).into())
+    }
+}
+
+impl WorkflowFile {
+    /// Checks the models, tools, skills, scripts and settings that the agents name. `model` is that
+    /// of agents that name none, as for a run. No key of a model is needed.
+    ///
+    /// # Errors
+    /// Returns an error if an agent names something that does not exist, or if a setting is
+    /// invalid.
+    pub fn check_agents(
+        &self,
+        host: &Host,
+        model: Option<&str>,
+        config: Option<&ConfigFile>,
+    ) -> Result<()> {
+        for (id, agent) in self.agents() {
+            let mut model = agent
+                .model(model, None, config)
+                .map_err(|error| error.context(format!("the agent `{id}`")))?;
+            if model.provider == Provider::Script {
+                model_specs::client(&model, None)?;
+            }
+            agent.set_options(&mut model)?;
+            agent.tools(host.toolset(), host.skills())?;
+            let settings = config.map(ConfigFile::loop_settings).transpose()?;
+            agent.settings(settings.unwrap_or_default())?;
+            agent.approvals(Approvals::default())?;
+            agent.choice(&model)?;
+        }
+        Ok(())
     }
 }
 
