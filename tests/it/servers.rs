@@ -1,6 +1,7 @@
 //! Remote MCP servers in a configuration, through the binary. The remote server is the binary as
 //! well, which tests both directions.
 
+mod issuers;
 mod login;
 mod proxy;
 mod scripted;

@@ -132,6 +132,13 @@ impl<'a> ValueReader<'a> {
         &self.secrets
     }
 
+    /// Counts a value that is no named secret as one, so that it is redacted.
+    pub(crate) fn add_secret(&mut self, name: &str, value: &SecretText) {
+        if self.values == Values::Read {
+            self.secrets.insert(name.to_owned(), value.clone());
+        }
+    }
+
     /// Returns the secret with that name; empty with [`Values::Leave`].
     pub(crate) fn secret(&mut self, name: &str) -> crate::Result<SecretText> {
         let Some(source) = self.file.config.secrets.get(name) else {

@@ -52,6 +52,7 @@ pub(crate) fn selected(
     if let Some(timeout) = selection.timeout {
         for spec in &mut specs {
             spec.settings.call_wait = timeout;
+            spec.settings.tasks = spec.settings.tasks.with_max_task_wait(timeout);
         }
     }
     Ok(specs)

@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow::Result<()> {
-    let mut settings = ServerSettings::new("suite", endpoint(url, scenario, &given)?);
+    let mut settings = ServerSettings::new("suite", endpoint(url, scenario, &given).await?);
     settings.sampling = Some(Arc::new(Canned));
     // The suite requests one of the two generations; by default, users have the third setting.
     settings.generation = match revision {
@@ -95,7 +95,7 @@ async fn run(url: &str, scenario: &str, revision: &str, given: Given) -> anyhow:
     failed.map_or(Ok(()), |error| bail!("a call failed: {error}"))
 }
 
-fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<ServerEndpoint> {
+async fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<ServerEndpoint> {
     let endpoint = HttpEndpoint::new(url)?;
     if !scenario.starts_with("auth/") {
         return Ok(ServerEndpoint::Http(endpoint));
@@ -111,8 +111,14 @@ fn endpoint(url: &str, scenario: &str, given: &Given) -> anyhow::Result<ServerEn
             metadata_url: Some("https://conformance-test.local/client-metadata.json".to_owned()),
         },
     };
+    // The suite registers clients at the authorization server that its MCP server names.
+    let issuer = match &given.client_id {
+        Some(_) => Some(named_issuer(url).await?),
+        None => None,
+    };
     let oauth = OAuthSettings {
         client,
+        issuer,
         scopes: Vec::new(),
         store: Arc::new(MemoryCredentials::default()),
         allows_private_addresses: false,
@@ -193,17 +199,36 @@ impl Browser for Headless {
 }
 
 async fn location(address: &str) -> anyhow::Result<String> {
-    let url = Url::parse(address)?;
+    let answer = get(&Url::parse(address)?).await?;
+    let mut lines = answer.lines().filter_map(|line| line.split_once(": "));
+    let found = lines.find(|(name, _)| name.eq_ignore_ascii_case("location"));
+    Ok(found.context("no redirect")?.1.to_owned())
+}
+
+/// Returns the authorization server that the metadata of an MCP server names.
+async fn named_issuer(server: &str) -> anyhow::Result<String> {
+    let server = Url::parse(server)?;
+    for path in [server.path(), ""] {
+        let address = server.join(&format!("/.well-known/oauth-protected-resource{path}"))?;
+        let answer = get(&address).await?;
+        let metadata = answer.find('{').and_then(|begin| answer.get(begin..));
+        let metadata: Value =
+            serde_json::from_str(metadata.unwrap_or_default()).unwrap_or_default();
+        if let Some(issuer) = metadata.pointer("/authorization_servers/0").and_then(Value::as_str) {
+            return Ok(issuer.to_owned());
+        }
+    }
+    bail!("the server names no authorization server")
+}
+
+async fn get(url: &Url) -> anyhow::Result<String> {
     let (host, port) =
         (url.host_str().context("no host")?, url.port_or_known_default().context("no port")?);
     let mut stream = TcpStream::connect((host, port)).await?;
     let target = format!("{}?{}", url.path(), url.query().unwrap_or_default());
-    let head = format!("GET {target} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n");
+    let head = format!("GET {target} HTTP/1.0\r\nhost: {host}:{port}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(64 * 1024).read_to_end(&mut answer).await?;
-    let answer = String::from_utf8_lossy(&answer);
-    let mut lines = answer.lines().filter_map(|line| line.split_once(": "));
-    let found = lines.find(|(name, _)| name.eq_ignore_ascii_case("location"));
-    Ok(found.context("no redirect")?.1.to_owned())
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }

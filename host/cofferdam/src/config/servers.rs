@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cofferdam_mcp::client::{Always, ApprovalMode, Extras, Generation, SelectionMode, TaskOptions};
 use cofferdam_tool::permission::BoundHeader;
@@ -55,10 +56,16 @@ pub struct ServerTable {
     pub limits: ServerLimits,
 }
 
+/// Time to wait for a task if the configuration does not say. A server can turn any call into a task,
+/// so that a call would have no limit otherwise.
+const TASK_WAIT_DEFAULT: Duration = Duration::from_hours(1);
+
 /// `[servers.NAME.oauth]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a table")]
 pub struct ServerOAuthTable {
+    /// Issuer of the authorization server at which the client is registered.
+    pub(crate) issuer: Option<String>,
     /// Client id that was registered with the authorization server beforehand.
     pub(crate) client_id: Option<String>,
     /// Secret of the client id.
@@ -222,10 +229,13 @@ impl ServerTable {
 
     /// Returns the options of tasks.
     pub(crate) fn tasks(&self) -> Result<TaskOptions, SpannedMessage> {
-        let Some(written) = &self.tasks else { return Ok(TaskOptions::default()) };
+        let Some(written) = &self.tasks else {
+            return Ok(TaskOptions::default().with_max_task_wait(TASK_WAIT_DEFAULT));
+        };
         let table = written.get_ref();
         let cancels = table.cancel_remote_task_on_local_cancellation;
-        let options = TaskOptions::new(table.default_ttl, table.max_task_wait, cancels);
+        let wait = table.max_task_wait.unwrap_or(TASK_WAIT_DEFAULT.as_secs_f64());
+        let options = TaskOptions::new(table.default_ttl, Some(wait), cancels);
         options.map_err(|error| (written.span(), error.to_string()))
     }
 

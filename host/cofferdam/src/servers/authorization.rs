@@ -26,6 +26,9 @@ pub(super) fn settings(
     let table = written.get_ref();
     let secret = table.client_secret().map_err(|(span, message)| file.error(span, message))?;
     let secret = secret.map(|source| reader.value(&source)).transpose()?;
+    if let Some(secret) = &secret {
+        reader.add_secret("client-secret", secret);
+    }
     let secret = secret.map(|secret| secret.expose().to_owned());
     let client = match (table.machine, &table.client_id, secret) {
         (true, Some(id), Some(secret)) => OAuthClient::Host { id: id.clone(), secret },
@@ -51,7 +54,13 @@ pub(super) fn settings(
         Err(error) => return Err(error),
     };
     let allows_private_addresses = table.private_addresses;
-    Ok(OAuthSettings { client, scopes: table.scopes.clone(), store, allows_private_addresses })
+    Ok(OAuthSettings {
+        client,
+        issuer: table.issuer.clone(),
+        scopes: table.scopes.clone(),
+        store,
+        allows_private_addresses,
+    })
 }
 
 /// Returns the directory for tokens of one server.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_mcp::client::{ConnectError, RemoteServer, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 
 use super::{ServerPins, ServerSpec};
@@ -90,8 +90,7 @@ pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     for (index, spec) in specs.into_iter().enumerate() {
         let permits = Arc::clone(&permits);
         connecting.spawn(async move {
-            // The semaphore is never closed.
-            let _permit = permits.acquire().await.ok();
+            let _permit = permit(&spec, &permits).await;
             (index, (connect(&spec).await, spec.pins))
         });
     }
@@ -114,22 +113,24 @@ pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     connected
 }
 
-/// Connects to one server. With OAuth there is no time limit, because the user may have to log in
-/// first.
+/// Waits for a permit to connect. Servers at which the user may have to log in need none, so that
+/// they do not delay others.
+pub(super) async fn permit<'p>(
+    spec: &ServerSpec,
+    permits: &'p Semaphore,
+) -> Option<SemaphorePermit<'p>> {
+    match spec.table.oauth {
+        Some(_) => None,
+        // The semaphore is never closed.
+        None => permits.acquire().await.ok(),
+    }
+}
+
+/// Connects to one server.
 pub async fn connect(spec: &ServerSpec) -> Result<RemoteServer, Unreachable> {
     // The future of a handshake is large and needed only once.
-    let connecting = Box::pin(RemoteServer::connect(spec.settings.clone()));
-    let connected = if spec.table.oauth.is_some() {
-        connecting.await.map_err(|error| reason(spec, &error))
-    } else {
-        let wait = spec.settings.connect_wait;
-        match tokio::time::timeout(wait, connecting).await {
-            Ok(connected) => connected.map_err(|error| reason(spec, &error)),
-            // The handshake has the same time limit. Both return the same error, whichever expires
-            // first.
-            Err(_) => Err(ConnectError::TooLate(wait).to_string()),
-        }
-    };
+    let connected = Box::pin(RemoteServer::connect(spec.settings.clone())).await;
+    let connected = connected.map_err(|error| reason(spec, &error));
     connected.map_err(|reason| {
         // The error message of a server may contain a secret.
         let reason = match &spec.settings.redactor {

@@ -10,7 +10,7 @@ use cofferdam_tool::retry::Backoff;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::connect::CONNECTING_MAX;
+use super::connect::{CONNECTING_MAX, permit};
 use super::{ServerPins, ServerSpec, connect};
 use crate::config::ServerTable;
 use crate::{Operator, text};
@@ -143,7 +143,7 @@ async fn supervise(
     let mut attempts = 0_u32;
     let server = loop {
         attempts = attempts.saturating_add(1);
-        let permit = permits.acquire().await;
+        let permit = permit(&spec, &permits).await;
         let connected = connect(&spec).await;
         drop(permit);
         match connected {

@@ -52,7 +52,8 @@ pub struct Calls {
     pub questions: Arc<Questions>,
     /// True if the connection is used for tools (`MCP-20`).
     pub loads_tools: bool,
-    /// Maximum time that a server may work on the request of a call. Tasks have their own limit.
+    /// Maximum time that a server may work on one request of a call. Tasks have a limit of their own
+    /// for all their requests.
     pub wait: Option<Duration>,
 }
 
@@ -130,7 +131,7 @@ impl Calls {
     ) -> Result<CallAnswer, CallError> {
         let creation =
             task::create(self.remote.as_ref(), tool, parameters.clone(), &self.tasks, call);
-        match unless_cancelled(call, creation).await? {
+        match unless_cancelled(call, self.in_time(creation)).await? {
             Creation::Task(created) => self.wait(tool, created, call).await,
             Creation::Answer(answer) => Ok(answer),
             Creation::Plain => self.plain(tool, parameters, call).await,
@@ -163,12 +164,17 @@ impl Calls {
     ) -> Result<Value, CallError> {
         let asking =
             rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
-        let asking = async {
-            let Some(wait) = self.wait else { return asking.await };
-            let end = tokio::time::timeout(wait, asking).await;
-            end.unwrap_or(Err(CallError::NoAnswer { seconds: wait.as_secs() }))
-        };
-        unless_cancelled(call, asking).await
+        unless_cancelled(call, self.in_time(asking)).await
+    }
+
+    /// Waits for the answer to a request, as long as a server may work on it.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let Some(wait) = self.wait else { return work.await };
+        let end = tokio::time::timeout(wait, work).await;
+        end.unwrap_or(Err(CallError::NoAnswer { seconds: wait.as_secs() }))
     }
 
     async fn wait(
@@ -178,7 +184,8 @@ impl Calls {
         call: &CallContext,
     ) -> Result<CallAnswer, CallError> {
         let (remote, options, questions) = (&self.remote, &self.tasks, self.questions.as_ref());
-        AwaitedTask { remote, tool, task, options, questions, call }.run().await
+        let answer_wait = self.wait;
+        AwaitedTask { remote, tool, task, options, questions, call, answer_wait }.run().await
     }
 }
 

@@ -44,6 +44,27 @@ pub enum ConnectError {
         /// Beginning of the address.
         address: String,
     },
+    /// The server names another authorization server than that of the client.
+    #[error(
+        "no authorization: expected the issuer `{expected}`, as configured; the server names \
+         `{found}`"
+    )]
+    OtherIssuer {
+        /// Issuer of the settings.
+        expected: String,
+        /// Beginning of the issuer that the server names.
+        found: String,
+    },
+    /// The server names an authorization server at another address, and the settings do not say that
+    /// the client belongs to it.
+    #[error(
+        "no authorization: the server names the authorization server `{found}`; if the client is \
+         registered there, set `issuer = \"{found}\"` in [servers.NAME.oauth]"
+    )]
+    UnknownIssuer {
+        /// Beginning of the issuer that the server names.
+        found: String,
+    },
     /// The user did not return from the authorization server.
     #[error("no authorization: {0}")]
     Browser(String),

@@ -27,7 +27,7 @@ use super::handler::Handler;
 use super::http::HttpClient;
 use super::inbound::Inbound;
 use super::limits::FRAME_BYTES_MAX;
-use super::oauth::Authorizer;
+use super::oauth::{Authorizer, LoginTime};
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
 use super::running::ActiveRequests;
@@ -47,6 +47,7 @@ pub(crate) struct ServerConnection {
     questions: Arc<Questions>,
     may_elicit: bool,
     connect_wait: Duration,
+    logins: Arc<LoginTime>,
     changed: Arc<Notify>,
     http: Option<Http>,
     live: RwLock<Option<Arc<Live>>>,
@@ -84,6 +85,7 @@ impl ServerConnection {
     pub(crate) async fn open(
         settings: &ServerSettings,
         questions: Arc<Questions>,
+        logins: &Arc<LoginTime>,
     ) -> Result<Self, ConnectError> {
         let http = match &settings.endpoint {
             ServerEndpoint::Command(_) => None,
@@ -91,7 +93,8 @@ impl ServerConnection {
                 let client = HttpClient::new()?;
                 let authorizer = match endpoint.oauth() {
                     Some(oauth) => {
-                        Some(Authorizer::new(endpoint, oauth.clone(), client.clone()).await?)
+                        let (oauth, logins) = (oauth.clone(), Arc::clone(logins));
+                        Some(Authorizer::new(endpoint, oauth, client.clone(), logins).await?)
                     }
                     None => None,
                 };
@@ -105,6 +108,7 @@ impl ServerConnection {
             questions,
             may_elicit: settings.may_elicit,
             connect_wait: settings.connect_wait,
+            logins: Arc::clone(logins),
             changed: Arc::default(),
             http,
             live: RwLock::default(),
@@ -119,6 +123,11 @@ impl ServerConnection {
     /// reconnection.
     pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
+    }
+
+    /// Returns the time in which the user has been logging in.
+    pub(crate) fn logins(&self) -> &LoginTime {
+        &self.logins
     }
 
     /// Returns a receiver of the current connection's number, which changes with each reconnection.

@@ -59,10 +59,8 @@ pub(crate) const ROUNDS_MAX: usize = 10;
 pub(crate) const QUESTIONS_MAX: usize = 16;
 /// Maximum length of a task id, which is sent with every poll.
 pub(crate) const TASK_ID_BYTES_MAX: usize = 1024;
-/// Maximum time to open a connection, including its handshake.
+/// Maximum time to open a connection and to list what the server offers.
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(30);
-/// Maximum time for one page of a listing.
-pub(crate) const LISTING_WAIT: Duration = Duration::from_secs(30);
 /// Maximum time for `tasks/cancel` (`MCP-35`).
 pub(crate) const CANCEL_WAIT: Duration = Duration::from_secs(5);
 /// Minimum time between two reloads of the tools, however often a server reports changes.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::call::TaskSupport;
 use super::limits::{
-    DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, LISTING_WAIT, PAGES_MAX, PROMPTS_MAX,
-    SCHEMA_BYTES_MAX, SCHEMA_LEVELS_MAX, TITLE_BYTES_MAX, TOOLS_MAX, cut,
+    DESCRIPTION_BYTES_MAX, LISTING_BYTES_MAX, PAGES_MAX, PROMPTS_MAX, SCHEMA_BYTES_MAX,
+    SCHEMA_LEVELS_MAX, TITLE_BYTES_MAX, TOOLS_MAX, cut,
 };
 use super::remote::{Remote, RequestError};
 use super::schema::{PromptArgument, input_schema};
@@ -77,9 +77,6 @@ pub enum ListingError {
     /// The response contains no list.
     #[error("the answer to {0} has no list in it")]
     Malformed(&'static str),
-    /// The server did not answer in time.
-    #[error("no answer to {0} within {seconds} seconds", seconds = LISTING_WAIT.as_secs())]
-    TooLate(&'static str),
 }
 
 impl ServerListing {
@@ -181,10 +178,7 @@ pub(super) async fn pages(
     let (mut entries, mut cursor) = (Vec::new(), None);
     for _ in 0..PAGES_MAX {
         let parameters = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
-        let request = remote.request(method, parameters, &no_caller);
-        let mut page = tokio::time::timeout(LISTING_WAIT, request)
-            .await
-            .map_err(|_| ListingError::TooLate(method))??;
+        let mut page = remote.request(method, parameters, &no_caller).await?;
         let Some(Value::Array(listed)) = page.get_mut(member).map(Value::take) else {
             return Err(ListingError::Malformed(method));
         };

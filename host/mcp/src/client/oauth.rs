@@ -6,6 +6,8 @@
 //! and must be public, so that no server can make the host probe its own network.
 
 mod fetch;
+mod issuer;
+mod login_time;
 mod loopback;
 mod store;
 
@@ -14,12 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use rmcp::transport::auth::OAuthClientConfig;
 use rmcp::transport::auth::{AuthorizationRequest, AuthorizationSession};
-use rmcp::transport::{AuthClient, AuthError, AuthorizationManager, ClientCredentialsConfig};
+use rmcp::transport::{
+    AuthClient, AuthError, AuthorizationManager, ClientCredentialsConfig, CredentialStore as _,
+};
 use tokio::sync::Mutex;
 use url::Url;
 
 use self::fetch::Fetch;
+pub(crate) use self::login_time::LoginTime;
 pub use self::loopback::Loopback;
 use self::store::OneServer;
 pub use self::store::{CredentialFiles, CredentialStore, MemoryCredentials};
@@ -55,6 +61,9 @@ pub trait Browser: Send + Sync {
 pub struct OAuthSettings {
     /// Identity of the client.
     pub client: OAuthClient,
+    /// Issuer of the authorization server at which the client is registered. Without it, a client
+    /// that was registered beforehand is used only if the server is its own authorization server.
+    pub issuer: Option<String>,
     /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
     /// Storage for tokens.
@@ -66,7 +75,7 @@ pub struct OAuthSettings {
 impl OAuthSettings {
     /// Deletes the tokens for one server.
     pub(crate) fn forget(&self, server: &Url) -> std::io::Result<()> {
-        self.store.clear(&store::key(server))
+        self.store.clear(&store::key(server, &self.client))
     }
 }
 
@@ -93,6 +102,14 @@ pub enum OAuthClient {
 }
 
 impl OAuthClient {
+    /// Returns the client id that was registered beforehand, if there is one.
+    fn registered_id(&self) -> Option<&str> {
+        match self {
+            Self::Person { registered, .. } => Some(registered.as_ref()?.0.as_str()),
+            Self::Host { id, .. } => Some(id),
+        }
+    }
+
     /// Returns the client secret, if there is one.
     pub(super) fn secret(&self) -> Option<&str> {
         match self {
@@ -108,6 +125,7 @@ pub(crate) struct Authorizer {
     settings: OAuthSettings,
     fetch: Arc<Fetch>,
     client: AuthClient<HttpClient>,
+    logins: Arc<LoginTime>,
     /// Number of times that new credentials were obtained.
     count: AtomicU64,
     /// Held while the user is asked, so that the user is asked only once.
@@ -120,21 +138,18 @@ impl Authorizer {
         endpoint: &HttpEndpoint,
         settings: OAuthSettings,
         http: HttpClient,
+        logins: Arc<LoginTime>,
     ) -> Result<Self, ConnectError> {
         let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
         let url = endpoint.url().clone();
-        let mut manager = manager(&url, &settings, &fetch).await?;
-        // Stored credentials may no longer be valid. The server then rejects them, and
-        // authorization proceeds as without them.
-        if let Err(error) = manager.initialize_from_store().await {
-            tracing::debug!(%error, "stored credentials are not used");
-        }
+        let manager = restored(&url, &settings, &fetch).await?;
         let client = AuthClient::new(http, manager);
         Ok(Self {
             url,
             settings,
             fetch,
             client,
+            logins,
             count: AtomicU64::new(0),
             asking: Mutex::default(),
         })
@@ -166,6 +181,7 @@ impl Authorizer {
         granted: Vec<String>,
     ) -> Result<AuthorizationManager, ConnectError> {
         let mut manager = manager(&self.url, &self.settings, &self.fetch).await?;
+        self.fetch.begin_discovery();
         let resolution = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
         let metadata = &resolution.metadata;
         check_address("authorization endpoint", &metadata.authorization_endpoint)?;
@@ -173,6 +189,7 @@ impl Authorizer {
         if let Some(address) = &metadata.registration_endpoint {
             check_address("registration endpoint", address)?;
         }
+        issuer::check(&self.settings, &self.url, metadata)?;
         manager.set_metadata(resolution.metadata);
         let wanted = manager.select_scopes(None, &[]);
         match &self.settings.client {
@@ -206,7 +223,9 @@ impl Authorizer {
                     .await
                     .map_err(|(_, error)| error)?;
                 check_address("authorization endpoint", session.get_authorization_url())?;
+                let login = self.logins.begin();
                 let answer = browser.visit(session.get_authorization_url()).await;
+                drop(login);
                 session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
                 Ok(session.auth_manager)
             }
@@ -230,8 +249,66 @@ async fn manager(
     let mut manager =
         AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::clone(fetch) as _)
             .await?;
-    manager.set_credential_store(OneServer::new(Arc::clone(&settings.store), url));
+    manager.set_credential_store(credentials(url, settings));
     Ok(manager)
+}
+
+/// Returns a manager that uses the stored credentials if there are any. They may no longer be valid.
+/// The server then rejects them, and authorization proceeds as without them.
+async fn restored(
+    url: &Url,
+    settings: &OAuthSettings,
+    fetch: &Arc<Fetch>,
+) -> Result<AuthorizationManager, ConnectError> {
+    let mut restored = manager(url, settings, fetch).await?;
+    fetch.begin_discovery();
+    match restore(&mut restored, url, settings).await {
+        Ok(true) => Ok(restored),
+        Ok(false) => {
+            let unused = credentials(url, settings).not_loaded();
+            restored.set_credential_store(unused);
+            Ok(restored)
+        }
+        Err(error) => {
+            tracing::debug!(%error, "stored credentials cannot be refreshed");
+            Ok(restored)
+        }
+    }
+}
+
+/// Prepares a manager for the refresh of stored credentials. Returns whether they may be used: the
+/// server must still name the authorization server that has issued them.
+async fn restore(
+    manager: &mut AuthorizationManager,
+    url: &Url,
+    settings: &OAuthSettings,
+) -> Result<bool, ConnectError> {
+    let Some(stored) = credentials(url, settings).load().await? else { return Ok(true) };
+    if stored.token_response.is_none() {
+        return Ok(true);
+    }
+    let metadata = manager.resolve_metadata().await?.metadata;
+    check_address("token endpoint", &metadata.token_endpoint)?;
+    if stored.issuer != metadata.issuer {
+        let (stored, found) = (stored.issuer, metadata.issuer);
+        tracing::warn!(?stored, ?found, "the authorization server of stored credentials differs");
+        return Ok(false);
+    }
+    if let Err(error) = issuer::check(settings, url, &metadata) {
+        tracing::warn!(%error, "stored credentials are not used");
+        return Ok(false);
+    }
+    manager.set_metadata(metadata);
+    let mut config = OAuthClientConfig::new(stored.client_id, url.as_str());
+    if let Some(secret) = settings.client.secret() {
+        config = config.with_client_secret(secret);
+    }
+    manager.configure_client(config)?;
+    Ok(true)
+}
+
+fn credentials(url: &Url, settings: &OAuthSettings) -> OneServer {
+    OneServer::new(Arc::clone(&settings.store), store::key(url, &settings.client))
 }
 
 /// Rejects an address of an authorization server that is neither encrypted nor on this machine,

@@ -1,5 +1,7 @@
 //! Requests that may be sent twice (`MCP-19`, `MCP-20`).
 
+use std::time::Duration;
+
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value};
 
@@ -14,6 +16,8 @@ pub(crate) enum ResendOutcome {
     Reconnect(String),
     /// The request failed on a working connection.
     Failed(RequestError),
+    /// The server did not answer in this time.
+    NoAnswer(Duration),
 }
 
 /// Sends a request. If the connection is lost, reconnects once and repeats the request.
@@ -47,5 +51,6 @@ pub(crate) async fn send(
         ResendOutcome::Lost => CallError::ConnectionLost { tool: tool.to_owned() },
         ResendOutcome::Reconnect(detail) => CallError::Reconnect { detail },
         ResendOutcome::Failed(error) => CallError::of_request(tool, error),
+        ResendOutcome::NoAnswer(wait) => CallError::NoAnswer { seconds: wait.as_secs() },
     })
 }

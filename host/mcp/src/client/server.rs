@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{Live, ServerConnection};
 use super::limits::{DESCRIPTION_BYTES_MAX, RELOAD_SPACING, cut};
+use super::oauth::LoginTime;
 use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{ServerEndpoint, ServerSettings};
@@ -50,16 +51,27 @@ struct ServerState {
 }
 
 impl RemoteServer {
-    /// Connects to a server and lists what it offers.
+    /// Connects to a server and lists what it offers, at most for the time of
+    /// [`ServerSettings::connect_wait`]. The time in which the user logs in does not count.
     ///
     /// # Errors
     /// [`ConnectError`]. The connection to an unusable server is closed and its process ended.
     pub async fn connect(settings: ServerSettings) -> Result<Self, ConnectError> {
+        let (logins, wait) = (Arc::new(LoginTime::default()), settings.connect_wait);
+        let connecting = Box::pin(Self::connect_with(settings, &logins));
+        logins.within(wait, connecting).await.unwrap_or(Err(ConnectError::TooLate(wait)))
+    }
+
+    async fn connect_with(
+        settings: ServerSettings,
+        logins: &Arc<LoginTime>,
+    ) -> Result<Self, ConnectError> {
         let redactor = settings.redactor.clone().filter(|redactor| !redactor.is_empty());
         let questions =
             Questions { sampling: SamplingLimits::new(settings.sampling.clone()), redactor };
         let questions = Arc::new(questions);
-        let connection = Arc::new(ServerConnection::open(&settings, Arc::clone(&questions)).await?);
+        let connection = ServerConnection::open(&settings, Arc::clone(&questions), logins).await?;
+        let connection = Arc::new(connection);
         let info = connection.live().and_then(|live| live.server());
         let instructions = info.and_then(|info| info.instructions.clone());
         let instructions = instructions.map(|text| questions.clean(&text).into_owned());
@@ -79,7 +91,7 @@ impl RemoteServer {
             settings,
             connection,
         });
-        inner.reload().await?;
+        inner.list().await?;
         let stop = CancellationToken::new();
         let changed = inner.connection.changed();
         spawn_until(
@@ -212,7 +224,14 @@ async fn watch_changes(live: &Live, changed: &Notify) {
 }
 
 impl ServerState {
+    /// Lists again what the server offers, in the time that connecting may take.
     async fn reload(&self) -> Result<(), ConnectError> {
+        let wait = self.settings.connect_wait;
+        let listed = self.connection.logins().within(wait, Box::pin(self.list())).await;
+        listed.unwrap_or(Err(ConnectError::TooLate(wait)))
+    }
+
+    async fn list(&self) -> Result<(), ConnectError> {
         let settings = &self.settings;
         let info = self.connection.live().and_then(|live| live.server());
         let capabilities = info.map(|info| info.capabilities.clone()).unwrap_or_default();

@@ -70,6 +70,8 @@ pub(crate) struct AwaitedTask<'a> {
     pub(crate) options: &'a TaskOptions,
     pub(crate) questions: &'a Questions,
     pub(crate) call: &'a CallContext,
+    /// Maximum time to wait for the answer to one request.
+    pub(crate) answer_wait: Option<Duration>,
 }
 
 /// Error that ends the wait, and whether to cancel the remote task.
@@ -193,7 +195,10 @@ impl AwaitedTask<'_> {
         method: &'static str,
         parameters: Map<String, Value>,
     ) -> Result<Value, ResendOutcome> {
-        twice(self.remote.as_ref(), method, &parameters, self.call).await
+        let asking = twice(self.remote.as_ref(), method, &parameters, self.call);
+        let Some(wait) = self.answer_wait else { return asking.await };
+        let answered = tokio::time::timeout(wait, asking).await;
+        answered.unwrap_or(Err(ResendOutcome::NoAnswer(wait)))
     }
 
     fn parameters(&self) -> Map<String, Value> {
@@ -211,6 +216,9 @@ impl AwaitedTask<'_> {
                 WaitError::with_cancel(CallError::Reconnect { detail })
             }
             ResendOutcome::Failed(error) => CallError::of_request(self.tool, error).into(),
+            ResendOutcome::NoAnswer(wait) => {
+                WaitError::with_cancel(CallError::NoAnswer { seconds: wait.as_secs() })
+            }
         }
     }
 

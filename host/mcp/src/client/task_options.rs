@@ -61,6 +61,12 @@ impl TaskOptions {
         self.max_task_wait
     }
 
+    /// Returns the options with a maximum time to wait for a task.
+    #[must_use]
+    pub fn with_max_task_wait(self, wait: Duration) -> Self {
+        Self { max_task_wait: Some(wait), ..self }
+    }
+
     /// Returns true if a task is canceled when its caller cancels.
     #[must_use]
     pub fn cancels_remote_task(&self) -> bool {

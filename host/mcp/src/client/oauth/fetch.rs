@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cofferdam_tool::permission::is_public_address;
@@ -21,12 +22,17 @@ use crate::web::{ClientError, builder};
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 const REDIRECTS_MAX: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of documents that are requested to find an authorization server. A server may name
+/// any number of them, at other hosts.
+const DOCUMENTS_MAX: usize = 32;
 
 /// The two HTTP clients for rmcp's requests: one follows redirects, the other does not.
 pub(super) struct Fetch {
     following: reqwest::Client,
     stopping: reqwest::Client,
     rule: Rule,
+    /// Number of documents since the discovery began.
+    documents: AtomicUsize,
 }
 
 /// Rule for the addresses that may be contacted.
@@ -42,6 +48,8 @@ enum FetchRefusal {
     Address,
     #[error("the answer is too large")]
     TooLarge,
+    #[error("more than {DOCUMENTS_MAX} documents were named to find an authorization server")]
+    TooMany,
 }
 
 impl Rule {
@@ -100,7 +108,13 @@ impl Fetch {
                 attempt.stop()
             }
         });
-        Ok(Self { following: client(following)?, stopping: client(Policy::none())?, rule })
+        let (following, stopping) = (client(following)?, client(Policy::none())?);
+        Ok(Self { following, stopping, rule, documents: AtomicUsize::new(0) })
+    }
+
+    /// Begins to count the documents of a discovery.
+    pub(super) fn begin_discovery(&self) {
+        self.documents.store(0, Ordering::Relaxed);
     }
 
     async fn send(
@@ -114,6 +128,12 @@ impl Fetch {
         let request = reqwest::Request::try_from(request.request)?;
         if !self.rule.takes_url(request.url()) {
             return Err(FetchRefusal::Address.into());
+        }
+        // Everything else is sent with POST.
+        if request.method() == http::Method::GET
+            && self.documents.fetch_add(1, Ordering::Relaxed) >= DOCUMENTS_MAX
+        {
+            return Err(FetchRefusal::TooMany.into());
         }
         let response = client.execute(request).await?;
         let mut answer = http::Response::builder().status(response.status());

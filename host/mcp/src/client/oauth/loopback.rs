@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
+use url::Url;
 
 use super::Browser;
 
@@ -51,7 +52,8 @@ impl Browser for Loopback {
             self.listener.lock().await.take().ok_or("the listener for the answer is gone")?;
         let origin = listener.local_addr().map_err(|error| error.to_string())?;
         (self.show)(address);
-        let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener)).await;
+        let state = Url::parse(address).ok().and_then(|address| state(&address));
+        let answer = tokio::time::timeout(VISIT_WAIT, answer(&listener, state.as_deref())).await;
         let target = answer
             .map_err(|_| "the login was not completed in time".to_owned())?
             .map_err(|error| error.to_string())?;
@@ -59,15 +61,30 @@ impl Browser for Loopback {
     }
 }
 
-/// Waits for the first request for the callback path and returns its target. Other requests get
-/// 404.
-async fn answer(listener: &TcpListener) -> std::io::Result<String> {
+/// Returns the `state` of an address, which the authorization server sends back.
+fn state(address: &Url) -> Option<String> {
+    let found = address.query_pairs().find(|(name, _)| name == "state")?;
+    Some(found.1.into_owned())
+}
+
+/// Returns whether a request is the answer to a login: one for the callback path with the login's
+/// state. Any page can send other requests to the port.
+fn is_callback(target: &str, expected: Option<&str>) -> bool {
+    let address = Url::parse("http://127.0.0.1").and_then(|origin| origin.join(target));
+    address.is_ok_and(|address| {
+        address.path() == PATH
+            && expected.is_none_or(|expected| state(&address).as_deref() == Some(expected))
+    })
+}
+
+/// Waits for the callback and returns its target. Other requests get 404.
+async fn answer(listener: &TcpListener, state: Option<&str>) -> std::io::Result<String> {
     // Connections are served side by side: one that sends nothing does not delay the browser.
     let mut connections = FuturesUnordered::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                connections.push(serve(accepted?.0));
+                connections.push(serve(accepted?.0, state));
             }
             Some(found) = connections.next() => {
                 if let Some(target) = found {
@@ -79,9 +96,9 @@ async fn answer(listener: &TcpListener) -> std::io::Result<String> {
 }
 
 /// Answers one connection. Returns the target of its request if it is the callback.
-async fn serve(mut stream: TcpStream) -> Option<String> {
+async fn serve(mut stream: TcpStream, state: Option<&str>) -> Option<String> {
     let target = tokio::time::timeout(HEAD_WAIT, target(&mut stream)).await.ok().flatten();
-    let found = target.filter(|target| target.split('?').next() == Some(PATH));
+    let found = target.filter(|target| is_callback(target, state));
     let (status, page) = if found.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: \
@@ -115,6 +132,15 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn only_the_answer_to_the_own_login_is_a_callback() {
+        let expected = Some("s 1");
+        assert!(is_callback("/callback?code=7&state=s%201", expected));
+        for other in ["/callback?code=7", "/callback?state=s", "/?state=s%201", "//callback", "*"] {
+            assert!(!is_callback(other, expected), "{other}");
+        }
+    }
+
     #[tokio::test]
     async fn silent_connections_do_not_delay_the_browser() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -130,7 +156,7 @@ mod tests {
             stream.read_to_string(&mut page).await.unwrap();
             page
         };
-        let both = async { tokio::join!(answer(&listener), browser) };
+        let both = async { tokio::join!(answer(&listener, None), browser) };
         // Less than the time that one silent connection may take.
         let (target, page) = tokio::time::timeout(HEAD_WAIT / 2, both).await.unwrap();
         assert_eq!(target.unwrap(), "/callback?code=7");

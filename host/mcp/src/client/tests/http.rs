@@ -210,8 +210,13 @@ fn endpoints_with_other_secrets_are_different() {
     let endpoint = |header: &'static str, secret: &str| {
         let client = OAuthClient::Host { id: "c".to_owned(), secret: secret.to_owned() };
         let store = Arc::new(MemoryCredentials::default());
-        let oauth =
-            OAuthSettings { client, scopes: vec![], store, allows_private_addresses: false };
+        let oauth = OAuthSettings {
+            client,
+            issuer: None,
+            scopes: vec![],
+            store,
+            allows_private_addresses: false,
+        };
         let headers = vec![(AUTHORIZATION, HeaderValue::from_static(header))];
         let endpoint = HttpEndpoint::new("https://example.com/").unwrap();
         ServerEndpoint::Http(endpoint.with_headers(headers).unwrap().with_oauth(oauth).unwrap())
