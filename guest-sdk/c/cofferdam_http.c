@@ -219,20 +219,31 @@ cofferdam_error cofferdam_http_read(cofferdam_http_response *response, void *buf
     return failed;
 }
 
+// Returns the capacity for a body of which `length` bytes have arrived: one byte more than it may have,
+// which shows its end. A server may announce any length, which counts only up to a multiple of what it
+// has sent.
+static size_t body_capacity(size_t length, size_t announced, size_t bytes_max) {
+    enum { FIRST_BYTES = 65536, TRUST = 16 };
+    size_t most = length < FIRST_BYTES ? FIRST_BYTES : length < SIZE_MAX / TRUST ? TRUST * length : SIZE_MAX;
+    size_t wanted = length < FIRST_BYTES ? FIRST_BYTES : length < SIZE_MAX / 2 ? 2 * length : SIZE_MAX;
+    if (announced >= length && announced <= most) wanted = announced;
+    return (wanted < bytes_max ? wanted : bytes_max) + 1;
+}
+
 cofferdam_error cofferdam_http_read_all(cofferdam_http_response *response, size_t bytes_max, cofferdam_bytes *body) {
-    enum { FIRST_BYTES = 16384 };
-    // One more byte than the body shows its end.
-    cofferdam_string announced = cofferdam_http_header_of(response, "content-length");
-    size_t capacity = announced.data ? strtoul(announced.data, NULL, 10) : FIRST_BYTES, length = 0, read = 0;
-    if (capacity > bytes_max) capacity = bytes_max;
-    char *data = cofferdam_allocate(++capacity + 1);
+    // There is room for two bytes more: one that shows the end, and a NUL.
+    if (bytes_max > SIZE_MAX - 2) bytes_max = SIZE_MAX - 2;
+    cofferdam_string header = cofferdam_http_header_of(response, "content-length");
+    size_t announced = header.data ? strtoul(header.data, NULL, 10) : SIZE_MAX, length = 0, read = 0;
+    size_t capacity = body_capacity(0, announced, bytes_max);
+    char *data = cofferdam_allocate(capacity + 1);
     do {
         if (length == capacity) {
             if (length > bytes_max) {
                 cofferdam_http_close(response);
                 return error(COFFERDAM_HTTP_LIMIT, cofferdam_format("the body is longer than %zu bytes", bytes_max));
             }
-            capacity = capacity < bytes_max / 2 ? 2 * capacity : bytes_max + 1;
+            capacity = body_capacity(length, announced, bytes_max);
             char *larger = cofferdam_allocate(capacity + 1);
             memcpy(larger, data, length);
             data = larger;

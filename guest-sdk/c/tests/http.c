@@ -84,6 +84,18 @@ static void test_bodies(void) {
     cofferdam_test_grant_response("http://a/long", 200, NULL, "0123456789");
     COFFERDAM_EXPECT("get", "{\"url\":\"http://a/long\",\"most\":10}", "\"200 http://a/long 0123456789\"");
     COFFERDAM_EXPECT_FAILURE("get", "{\"url\":\"http://a/long\",\"most\":9}", "the body is longer than 9 bytes");
+    // What a server announces does not decide how much is allocated.
+    static char large[300000];
+    memset(large, 'x', sizeof large - 1);
+    for (const char *const *length = (const char *const[]){"0", "18446744073709551614", "18446744073709551615", "99999999999999999999",
+                                                           "200000", "many", NULL}; *length; length++) {
+        cofferdam_test_grant_response("http://a/lies", 200, cofferdam_format("Content-Length: %s", *length).data, large);
+        cofferdam_http_response response;
+        cofferdam_bytes body;
+        COFFERDAM_CHECK(!cofferdam_http_send(&(cofferdam_http_request){.url = cofferdam_string_of("http://a/lies")}, &response).code);
+        COFFERDAM_CHECK(!cofferdam_http_read_all(&response, SIZE_MAX, &body).code);
+        COFFERDAM_CHECK(body.length == sizeof large - 1 && !memcmp(body.data, large, sizeof large));
+    }
     int left = 3;
     cofferdam_http_request request = {.method = cofferdam_string_of("PUT"), .url = cofferdam_string_of("HTTP://a/long"),
                                       .source = three_parts, .context = &left};
