@@ -26,7 +26,7 @@ use self::trap::{CallStage, DeadlinePassed, tool_error};
 use crate::command::{CommandCode, CommandEnd, CommandInstance, CommandTool};
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, WasmEngine};
-use crate::error::one_line;
+use crate::error::{LoadError, one_line};
 use crate::guest::{Content, Failure, Served, ServedPre, ToolDefinition, lift};
 use crate::host_api::{CallFiles, CallParts, CallState, CommandStreams, PluginContext};
 use crate::scheduler::admission::{AdmissionOutcome, CallPermit};
@@ -500,17 +500,19 @@ pub(crate) async fn list_tools(
     wasm_engine: &WasmEngine,
     code: &Arc<ServedPre<CallState>>,
     limits: &Limits,
-) -> Result<Vec<ToolDefinition>, ToolError> {
+) -> Result<Vec<ToolDefinition>, LoadError> {
     let context = &CallContext::default();
     let files = &CallFiles::new(&plugin.grants, context, None, None);
     let parts = CallParts { plugin, files, toolset: None, limits, context, recorder: None };
     let call = Invocation { engine, parts };
     let work = ListTools { code: Arc::clone(code) };
-    match call.in_sandbox(&mut CallRecord::default(), wasm_engine, "", work).await {
-        GuestOutcome::Returned(definitions) => Ok(definitions.value),
-        GuestOutcome::Error(error) => Err(error),
-        GuestOutcome::Cancelled => Err(ToolError::new(ErrorType::Timeout)),
-    }
+    let mut record = CallRecord::default();
+    let error = match call.in_sandbox(&mut record, wasm_engine, "", work).await {
+        GuestOutcome::Returned(definitions) => return Ok(definitions.value),
+        GuestOutcome::Error(error) => error,
+        GuestOutcome::Cancelled => ToolError::new(ErrorType::Timeout),
+    };
+    Err(LoadError::Describe { error, printed: record.stderr_tail })
 }
 
 /// Counts an answer against the memory of the process.

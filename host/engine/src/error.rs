@@ -15,6 +15,8 @@ use crate::manifest::{EmbeddedManifestError, ManifestError};
 use crate::screen::ScreenError;
 use crate::typed::UnsupportedFunction;
 
+/// Maximum number of characters that are quoted of what a component printed.
+const PRINTED_CHARS_MAX: usize = 500;
 /// Maximum number of characters that are quoted of an import's name.
 const NAME_CHARS_MAX: usize = 120;
 
@@ -109,8 +111,13 @@ pub enum LoadError {
         reason: String,
     },
     /// Listing the tools ended in an error.
-    #[error("did not list its tools: {0}")]
-    Describe(ToolError),
+    #[error("did not list its tools: {error}{}", what_it_printed(.printed))]
+    Describe {
+        /// Error of the call.
+        error: ToolError,
+        /// End of what the component printed to standard error.
+        printed: String,
+    },
     /// A definition breaks a rule (`ARG-38` to `ARG-43`).
     #[error(transparent)]
     Declaration(#[from] DeclarationError),
@@ -162,6 +169,36 @@ impl LoadError {
 /// Formats a message of wasmtime without line breaks.
 pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the end of what a component printed, as a part of a message. An SDK prints the mistake of
+/// the author there.
+fn what_it_printed(text: &str) -> String {
+    let text = text.trim();
+    let skipped = text.chars().count().saturating_sub(PRINTED_CHARS_MAX);
+    let (start, end) =
+        (if skipped > 0 { "…" } else { "" }, text.chars().skip(skipped).collect::<String>());
+    match text {
+        "" => String::new(),
+        _ => format!("; it printed: {start}{}", quoted_line(&end, PRINTED_CHARS_MAX)),
+    }
+}
+
+/// Returns the beginning of `text` as one line without terminal control characters: it quotes what
+/// the author of a component chose.
+pub(crate) fn quoted_line(text: &str, chars_max: usize) -> String {
+    let mut line = String::new();
+    for character in text.chars().take(chars_max) {
+        match character {
+            '\n' => line.push_str(": "),
+            '"' | '\'' | '\\' => line.push(character),
+            other => line.extend(other.escape_debug()),
+        }
+    }
+    if text.chars().nth(chars_max).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 fn names(imports: &[String]) -> String {

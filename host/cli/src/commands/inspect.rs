@@ -61,7 +61,7 @@ async fn show_screened(
     error: &anyhow::Error,
 ) -> anyhow::Result<()> {
     let Some(cofferdam::Error::Plugin(failed)) = error.downcast_ref() else { return Ok(()) };
-    if !matches!(failed.cause(), LoadError::Describe(_)) {
+    if !matches!(failed.cause(), LoadError::Describe { .. }) {
         return Ok(());
     }
     let component = Component::from_file_ambient(failed.path());

@@ -231,8 +231,7 @@ impl<'a> ComponentLoad<'a> {
         let context =
             PluginContext::without_grants(self.plugin.clone(), self.engine.client.clone())?;
         let definitions =
-            call::list_tools(self.engine, &Arc::new(context), wasm_engine, code, &limits).await;
-        let definitions = definitions.map_err(LoadError::Describe)?;
+            call::list_tools(self.engine, &Arc::new(context), wasm_engine, code, &limits).await?;
         Ok(definitions.into_iter().map(declaration).collect())
     }
 

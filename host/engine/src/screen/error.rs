@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::quoted_line;
+
 /// Maximum number of characters of a message that are taken from the validator. It can quote names
 /// of the component.
 const QUOTED_CHARS_MAX: usize = 200;
@@ -206,27 +208,11 @@ impl fmt::Display for Quantity {
 
 impl From<wasmparser::Error> for ScreenError {
     fn from(error: wasmparser::Error) -> Self {
-        let (reason, offset) = (one_line(error.message()), error.offset() as u64);
+        let (reason, offset) =
+            (quoted_line(error.message(), QUOTED_CHARS_MAX), error.offset() as u64);
         match error.missing_wasm_feature() {
             Some(_proposal) => Self::SwitchedOff { reason, offset },
             None => Self::Invalid { reason, offset },
         }
     }
-}
-
-/// Returns `text` as one line without terminal control characters: it may quote names that the
-/// author of the component chose.
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for character in text.chars().take(QUOTED_CHARS_MAX) {
-        match character {
-            '\n' => line.push_str(": "),
-            '"' | '\'' | '\\' => line.push(character),
-            other => line.extend(other.escape_debug()),
-        }
-    }
-    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
-        line.push('…');
-    }
-    line
 }
