@@ -158,6 +158,8 @@ pub enum ServiceProblem {
     Timeout,
     /// The service refused the request for another reason.
     Refused,
+    /// The bucket has a key that is not a path, such as `a//b`, and cannot be listed.
+    InvalidKey,
     /// The service failed, or a network device between host and service did.
     Failed,
 }
@@ -177,6 +179,9 @@ impl ServiceProblem {
             }
             Self::Unreachable => "its service cannot be reached",
             Self::Timeout => "its service did not answer in time",
+            Self::InvalidKey => {
+                "its bucket has a name that is not a path; the operator has to rename it"
+            }
             Self::Failed => "its service failed",
         }
     }
@@ -189,6 +194,7 @@ impl ServiceProblem {
             Self::Unreachable => "no connection could be made",
             Self::Timeout => "there was no answer in time",
             Self::Refused => "the request was refused",
+            Self::InvalidKey => "it has a key that is not a path, so that it cannot be listed",
             Self::Failed => "the service failed",
         }
     }
@@ -203,6 +209,7 @@ impl ServiceProblem {
             Self::Unreachable => "the endpoint and the network",
             Self::Timeout | Self::Failed => "the endpoint, and try again later",
             Self::Refused => "the endpoint, the region and the access key",
+            Self::InvalidKey => "keys with empty segments, `.` or `..`, and rename or delete them",
         }
     }
 }

@@ -8,8 +8,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
-    PutMode, PutOptions, UpdateVersion,
+    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ListResult, ObjectMeta,
+    ObjectStore, PutMode, PutOptions, UpdateVersion,
 };
 
 use super::keys::{Key, Keys, unique};
@@ -26,6 +26,9 @@ const LISTED_MIN: u64 = 100_000;
 /// Number of objects that a listing may read per entry that the quota allows: each entry may have a
 /// marker besides its object.
 const LISTED_PER_ENTRY: u64 = 2;
+/// Maximum number of pages in a row without an entry.
+#[cfg(feature = "cloud")]
+const EMPTY_PAGES_MAX: usize = 100;
 
 /// A bucket, or a part of one.
 #[derive(Clone)]
@@ -126,6 +129,9 @@ impl Bucket {
     }
 
     /// Puts an object. Fails with [`FileError::AlreadyExists`] if `condition` is not met.
+    ///
+    /// A request whose answer is lost is sent again, and then fails because of the first one. The
+    /// object shows whose write it is.
     pub(super) async fn put(
         &self,
         key: &str,
@@ -137,17 +143,32 @@ impl Bucket {
             PutCondition::Missing => PutMode::Create,
             PutCondition::Unchanged(state) => PutMode::Update(state),
         };
-        let attributes = Attributes::from_iter([(Attribute::Metadata(WRITE.into()), unique())]);
+        let (location, write) = (self.keys.location(key)?, unique());
+        let attributes =
+            Attributes::from_iter([(Attribute::Metadata(WRITE.into()), write.clone())]);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
-        match self.objects.put_opts(&self.keys.location(key)?, content.into(), options).await {
+        match self.objects.put_opts(&location, content.into(), options).await {
             Ok(_) => Ok(()),
             Err(
                 Error::AlreadyExists { .. }
                 | Error::Precondition { .. }
                 | Error::NotModified { .. },
-            ) => Err(FileError::AlreadyExists),
+            ) => match self.is_written(&location, &write).await {
+                true => Ok(()),
+                false => Err(FileError::AlreadyExists),
+            },
             Err(error) => Err(self.failure(error)),
         }
+    }
+
+    /// Returns whether an object is what the write with this string has put.
+    async fn is_written(&self, location: &Path, write: &str) -> bool {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let found = self.objects.get_opts(location, options).await;
+        found.is_ok_and(|found| {
+            found.attributes.get(&Attribute::Metadata(WRITE.into())).map(AsRef::as_ref)
+                == Some(write)
+        })
     }
 
     /// Copies an object inside the bucket.
@@ -205,6 +226,12 @@ impl Bucket {
     ) -> Result<(Vec<ObjectMeta>, bool), FileError> {
         let location = self.keys.location(directory.as_str())?;
         let mut found = Vec::new();
+        #[cfg(feature = "cloud")]
+        if let Some(pages) = &self.pages {
+            let level = objects_below(&**pages, &location, None, self.listed_max()).await;
+            let level = level.map_err(|error| self.failure(error))?;
+            return Ok((level.objects, level.is_truncated));
+        }
         let mut stream = self.objects.list(Some(&location));
         while let Some(object) = stream.try_next().await.map_err(|error| self.failure(error))? {
             if found.len() >= self.listed_max() {
@@ -220,7 +247,7 @@ impl Bucket {
         let location = self.keys.location(directory.as_str())?;
         #[cfg(feature = "cloud")]
         if let Some(pages) = &self.pages {
-            let level = level_of(&**pages, &location, self.listed_max()).await;
+            let level = objects_below(&**pages, &location, Some("/"), self.listed_max()).await;
             return level.map_err(|error| self.failure(error));
         }
         let found = self
@@ -289,53 +316,130 @@ fn below(location: &Path) -> Option<String> {
 
 #[cfg(feature = "cloud")]
 async fn any_below(pages: &dyn PaginatedListStore, location: &Path) -> Result<bool, Error> {
-    let prefix = below(location);
-    let mut page_token = None;
-    loop {
-        let options = PaginatedListOptions {
-            max_keys: Some(1),
-            page_token,
-            ..PaginatedListOptions::default()
-        };
-        let page = pages.list_paginated(prefix.as_deref(), options).await?;
-        if !page.result.objects.is_empty() {
+    let mut pages = Pages::new(
+        pages,
+        location,
+        PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() },
+    );
+    while let Some(page) = pages.next().await? {
+        if !page.objects.is_empty() {
             return Ok(true);
         }
-        // Azure may send empty pages before the last one.
-        match page.page_token {
-            Some(token) => page_token = Some(token),
-            None => return Ok(false),
+    }
+    Ok(false)
+}
+
+/// Lists the objects below `location`, and with a delimiter the directories instead of what is in
+/// them.
+#[cfg(feature = "cloud")]
+async fn objects_below(
+    pages: &dyn PaginatedListStore,
+    location: &Path,
+    delimiter: Option<&'static str>,
+    listed_max: usize,
+) -> Result<Level, Error> {
+    let options = PaginatedListOptions {
+        delimiter: delimiter.map(Into::into),
+        ..PaginatedListOptions::default()
+    };
+    let mut pages = Pages::new(pages, location, options);
+    let mut level = Level::default();
+    while let Some(page) = pages.next().await? {
+        level.objects.extend(page.objects);
+        level.directories.extend(page.common_prefixes);
+        if !pages.is_last
+            && level.objects.len().saturating_add(level.directories.len()) >= listed_max
+        {
+            level.is_truncated = true;
+            break;
         }
     }
+    Ok(level)
+}
+
+/// Pages of a listing.
+#[cfg(feature = "cloud")]
+struct Pages<'p> {
+    pages: &'p dyn PaginatedListStore,
+    prefix: Option<String>,
+    options: PaginatedListOptions,
+    /// Number of pages without an entry since the last one with entries.
+    empty: usize,
+    is_last: bool,
 }
 
 #[cfg(feature = "cloud")]
-async fn level_of(
-    pages: &dyn PaginatedListStore,
-    location: &Path,
-    listed_max: usize,
-) -> Result<Level, Error> {
-    let prefix = below(location);
-    let mut level = Level::default();
-    let mut page_token = None;
-    loop {
-        let options = PaginatedListOptions {
-            delimiter: Some("/".into()),
-            page_token,
-            ..PaginatedListOptions::default()
-        };
-        let page = pages.list_paginated(prefix.as_deref(), options).await?;
-        level.objects.extend(page.result.objects);
-        level.directories.extend(page.result.common_prefixes);
-        match page.page_token {
-            Some(_)
-                if level.objects.len().saturating_add(level.directories.len()) >= listed_max =>
-            {
-                level.is_truncated = true;
-                return Ok(level);
-            }
-            Some(token) => page_token = Some(token),
-            None => return Ok(level),
+impl<'p> Pages<'p> {
+    fn new(
+        pages: &'p dyn PaginatedListStore,
+        location: &Path,
+        options: PaginatedListOptions,
+    ) -> Self {
+        Self { pages, prefix: below(location), options, empty: 0, is_last: false }
+    }
+
+    /// Requests the next page; `None` after the last one.
+    async fn next(&mut self) -> Result<Option<ListResult>, Error> {
+        if self.is_last {
+            return Ok(None);
+        }
+        let page = self.pages.list_paginated(self.prefix.as_deref(), self.options.clone()).await?;
+        // Azure may send empty pages before the last one.
+        let has_entries =
+            !page.result.objects.is_empty() || !page.result.common_prefixes.is_empty();
+        self.empty = if has_entries { 0 } else { self.empty.saturating_add(1) };
+        if self.empty > EMPTY_PAGES_MAX
+            || page.page_token.is_some() && page.page_token == self.options.page_token
+        {
+            return Err(Error::Generic {
+                store: "listing",
+                source: "the listing does not end".into(),
+            });
+        }
+        self.is_last = page.page_token.is_none();
+        self.options.page_token = page.page_token;
+        Ok(Some(page.result))
+    }
+}
+
+#[cfg(all(test, feature = "cloud"))]
+mod tests {
+    use async_trait::async_trait;
+    use object_store::list::PaginatedListResult;
+
+    use super::*;
+
+    /// Service whose listings have no entries and no end.
+    #[derive(Debug)]
+    struct Endless {
+        has_new_tokens: bool,
+    }
+
+    #[async_trait]
+    impl PaginatedListStore for Endless {
+        async fn list_paginated(
+            &self,
+            _prefix: Option<&str>,
+            options: PaginatedListOptions,
+        ) -> Result<PaginatedListResult, Error> {
+            let before: usize =
+                options.page_token.map_or(0, |token| token.parse().unwrap_or_default());
+            let token = if self.has_new_tokens { before + 1 } else { 7 };
+            let result = ListResult {
+                common_prefixes: Vec::new(),
+                objects: Vec::new(),
+                extensions: Default::default(),
+            };
+            Ok(PaginatedListResult { result, page_token: Some(token.to_string()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn listings_without_an_end_are_given_up() {
+        for has_new_tokens in [false, true] {
+            let pages = Endless { has_new_tokens };
+            assert!(any_below(&pages, &Path::default()).await.is_err());
+            assert!(objects_below(&pages, &Path::default(), None, 10).await.is_err());
         }
     }
 }

@@ -50,6 +50,7 @@ impl Service {
             io::ErrorKind::PermissionDenied => ServiceProblem::Denied,
             io::ErrorKind::NotConnected => ServiceProblem::Unreachable,
             io::ErrorKind::TimedOut => ServiceProblem::Timeout,
+            io::ErrorKind::InvalidData => ServiceProblem::InvalidKey,
             io::ErrorKind::Other => match self.last_status.load(Ordering::Relaxed) {
                 300..=399 => ServiceProblem::Moved,
                 401 | 403 => ServiceProblem::Denied,

@@ -29,6 +29,8 @@ enum Fault {
     Refused,
     /// Another host writes to this key just before the request.
     Overtaken(&'static str),
+    /// The answer to a put is lost, and the put that is sent again finds the object.
+    LostAnswer,
 }
 
 impl Faulty {
@@ -77,7 +79,13 @@ impl ObjectStore for Faulty {
         content: PutPayload,
         options: PutOptions,
     ) -> Answer<PutResult> {
-        self.before_write().await?;
+        let before = self.before_write().await;
+        if before.is_err() && matches!(self.fault, Fault::LostAnswer) {
+            self.objects.put_opts(to, content, options).await?;
+            let path = to.to_string();
+            return Err(object_store::Error::AlreadyExists { path, source: "412".into() });
+        }
+        before?;
         self.objects.put_opts(to, content, options).await
     }
 
@@ -222,4 +230,15 @@ async fn what_another_host_writes_between_check_and_put_is_a_conflict() {
         );
         assert_eq!(store.read(&path(name), 9).await.unwrap(), b"theirs");
     }
+}
+
+#[tokio::test]
+async fn a_put_whose_answer_was_lost_is_recognized() {
+    let objects = Faulty::new(Fault::LostAnswer);
+    let store = over(&objects);
+    objects.arm(0);
+    store.write(&path("a"), b"first".to_vec(), WriteMode::Create).await.unwrap();
+    let again = store.write(&path("a"), b"second".to_vec(), WriteMode::Create).await;
+    assert!(matches!(again, Err(FileError::AlreadyExists)), "{again:?}");
+    assert_eq!(store.read(&path("a"), 9).await.unwrap(), b"first");
 }
