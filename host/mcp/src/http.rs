@@ -57,6 +57,8 @@ pub const PATH: &str = "/mcp";
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// Maximum time to receive the head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
+/// Maximum bytes of a request that opens a session, which keeps what the client says of itself.
+const OPENING_BYTES_MAX: usize = 64 * 1024;
 /// Maximum time to receive the body of a request.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of a request head, in bytes.
@@ -348,7 +350,13 @@ impl HttpService {
             Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         };
-        let response = if session.is_none() && may_open_session(&parts.headers) {
+        let may_open = session.is_none() && may_open_session(&parts.headers);
+        if may_open && body.len() > OPENING_BYTES_MAX {
+            let message =
+                format!("a request that opens a session has at most {OPENING_BYTES_MAX} bytes");
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, &message);
+        }
+        let response = if may_open {
             // Not dropped when the client hangs up: a session must have an owner and be counted.
             let service = Arc::clone(self);
             let opening = tokio::spawn(async move { service.open(parts, body, &name).await });

@@ -279,6 +279,16 @@ async fn a_request_has_limits() {
     let large = server
         .request("tools/call", json!({"name": "who_red", "arguments": {"a": "x".repeat(20_000)}}));
     assert_eq!(large.send().await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let roomy = Running::start(open()).await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "x".repeat(70_000), "version": "1"},
+    }});
+    let opening = roomy.client.post(format!("http://{}/mcp", roomy.address));
+    let opening = opening.header("content-type", "application/json");
+    let opening = opening.header("accept", "application/json, text/event-stream");
+    let refused = opening.body(initialize.to_string()).send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
     let head = server.request("tools/list", json!({})).header("x-large", "x".repeat(60_000));
     assert!(head.send().await.map_or(true, |response| response.status().is_client_error()));
     assert_eq!(server.list(None).await.status(), StatusCode::OK);
@@ -391,6 +401,8 @@ async fn tokens_of_an_issuer_are_checked_before_they_are_believed() {
         issuer.token(&claims(json!({"exp": issuer::now() - 600}))),
         issuer.token(&claims(json!({"nbf": issuer::now() + 600}))),
         issuer.token(&claims(json!({"exp": null}))),
+        issuer.token(&claims(json!({"sub": ""}))),
+        issuer.with_critical_extension(&claims(json!({}))),
         issuer.token(&claims(json!({"sub": null}))),
         issuer.forged(&claims(json!({}))),
         issuer.without_signature(&claims(json!({}))),

@@ -139,9 +139,8 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let Some(call) = found(|| self.running.by_token(&progress.progress_token)).await else {
-            return;
-        };
+        let found = found(|| self.running.reporting(&progress.progress_token)).await;
+        let Some(Some(call)) = found else { return };
         if let Some(sink) = &call.progress {
             let message = progress.message;
             let message =

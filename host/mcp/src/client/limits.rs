@@ -53,6 +53,8 @@ pub(crate) const QUESTIONS_PER_CALL_MAX: u32 = 50;
 pub(crate) const LOG_LINES_MAX: u32 = 1000;
 /// Maximum number of log lines of one call that are shown per second.
 pub(crate) const LOG_LINES_PER_SECOND_MAX: u32 = 50;
+/// Maximum number of progress reports of one call that are passed on per second.
+pub(crate) const REPORTS_PER_SECOND_MAX: u32 = 50;
 /// Maximum number of rounds in which a server may ask for more input, as in the SDKs.
 pub(crate) const ROUNDS_MAX: usize = 10;
 /// Maximum number of questions in one round.

@@ -12,8 +12,8 @@ use rmcp::service::InboundStreamOrigin;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use super::limits::{
-    LOG_LINES_MAX, LOG_LINES_PER_SECOND_MAX, QUESTIONS_PER_CALL_MAX, REQUEST_INTERVAL,
-    REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
+    LOG_LINES_MAX, LOG_LINES_PER_SECOND_MAX, QUESTIONS_PER_CALL_MAX, REPORTS_PER_SECOND_MAX,
+    REQUEST_INTERVAL, REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
 };
 
 /// Unanswered requests of the host, and the server's own requests while it works on them.
@@ -45,6 +45,7 @@ struct PendingRequest {
     asked: u32,
     requests: Requests,
     lines: LogLines,
+    reports: SecondCount,
 }
 
 /// Call during which a server asks a question.
@@ -86,11 +87,30 @@ impl Requests {
     }
 }
 
+/// Number of messages in the current second.
+#[derive(Default)]
+struct SecondCount {
+    since: Option<Instant>,
+    count: u32,
+}
+
+impl SecondCount {
+    /// Returns whether one more message is one of the first `count_max` of its second.
+    fn take(&mut self, now: Instant, count_max: u32) -> bool {
+        let is_same =
+            |since: &Instant| now.saturating_duration_since(*since) < Duration::from_secs(1);
+        if !self.since.as_ref().is_some_and(is_same) {
+            *self = Self { since: Some(now), count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count <= count_max
+    }
+}
+
 /// Counters for the log lines of one call.
 #[derive(Default)]
 struct LogLines {
-    second: Option<Instant>,
-    in_second: u32,
+    second: SecondCount,
     shown: u32,
     left_out: u64,
 }
@@ -98,14 +118,9 @@ struct LogLines {
 impl LogLines {
     /// Returns whether one more line is shown.
     fn take(&mut self, now: Instant) -> bool {
-        let is_same =
-            |second: &Instant| now.saturating_duration_since(*second) < Duration::from_secs(1);
-        if !self.second.as_ref().is_some_and(is_same) {
-            (self.second, self.in_second) = (Some(now), 0);
-        }
-        let is_shown = self.in_second < LOG_LINES_PER_SECOND_MAX && self.shown < LOG_LINES_MAX;
+        let is_shown =
+            self.shown < LOG_LINES_MAX && self.second.take(now, LOG_LINES_PER_SECOND_MAX);
         if is_shown {
-            self.in_second = self.in_second.saturating_add(1);
             self.shown = self.shown.saturating_add(1);
         } else {
             self.left_out = self.left_out.saturating_add(1);
@@ -139,6 +154,7 @@ impl ActiveRequests {
             asked: 0,
             requests: Requests::default(),
             lines: LogLines::default(),
+            reports: SecondCount::default(),
         };
         let mut state = self.state();
         // Each call also adds tokens for requests that belong to no single call.
@@ -221,13 +237,13 @@ impl ActiveRequests {
         requests.in_flight = requests.in_flight.saturating_sub(1);
     }
 
-    pub(super) fn by_token(&self, token: &ProgressToken) -> Option<CallContext> {
-        let state = self.state();
-        state
-            .calls
-            .values()
-            .find(|waiting| waiting.token == *token)
-            .map(|waiting| waiting.call.clone())
+    /// Returns the call that a progress report belongs to. `Some(None)` means that the report is
+    /// left out.
+    pub(super) fn reporting(&self, token: &ProgressToken) -> Option<Option<CallContext>> {
+        let mut state = self.state();
+        let waiting = state.calls.values_mut().find(|waiting| waiting.token == *token)?;
+        let is_shown = waiting.reports.take(Instant::now(), REPORTS_PER_SECOND_MAX);
+        Some(is_shown.then(|| waiting.call.clone()))
     }
 
     /// Returns the call that a question belongs to. A transport that separates streams knows the
@@ -379,5 +395,15 @@ mod tests {
             shown(&mut lines, start + Duration::from_secs(second));
         }
         assert_eq!(lines.shown, LOG_LINES_MAX);
+    }
+
+    #[test]
+    fn progress_is_limited_per_second() {
+        let requests = ActiveRequests::default();
+        let token = ProgressToken(id(1));
+        requests.add(id(1), token.clone(), CallContext::default());
+        let shown = (0..1000).filter(|_| requests.reporting(&token).unwrap().is_some()).count();
+        assert!(shown < 200, "{shown}");
+        assert!(requests.reporting(&ProgressToken(id(2))).is_none());
     }
 }

@@ -137,7 +137,8 @@ impl Tokens {
 
     pub(super) async fn check(self: &Arc<Self>, token: &str) -> TokenVerdict {
         let Ok(head) = decode_header(token) else { return TokenVerdict::Invalid };
-        if !ALGORITHMS.contains(&head.alg) {
+        // Extensions that a receiver must understand (RFC 7515); this one knows none.
+        if !ALGORITHMS.contains(&head.alg) || head.crit.is_some() {
             return TokenVerdict::Invalid;
         }
         let Some(keys) = self.keys(head.kid.as_deref()).await else { return TokenVerdict::Unknown };
@@ -166,6 +167,9 @@ impl Tokens {
             return TokenVerdict::TooNarrow;
         }
         let subject = token.claims.sub;
+        if subject.is_empty() {
+            return TokenVerdict::Invalid;
+        }
         let access = self.oauth.subjects.get(&subject).unwrap_or(&self.oauth.others);
         TokenVerdict::Valid(Principal::new(format!("oauth:{subject}"), access.0.clone()))
     }

@@ -89,6 +89,16 @@ impl Issuer {
         format!("{}.{}.", part(&json!({"alg": "none", "kid": KEY_ID})), part(claims))
     }
 
+    /// Signs with an extension that receivers have to understand.
+    pub(crate) fn with_critical_extension(&self, claims: &Value) -> String {
+        let head = Header {
+            kid: Some(KEY_ID.to_owned()),
+            crit: Some(vec!["exp".to_owned()]),
+            ..Header::new(Algorithm::ES256)
+        };
+        encode(&head, claims, &EncodingKey::from_ec_der(&self.key.serialize_der())).unwrap()
+    }
+
     /// Signs with the public key as if it were a shared secret.
     pub(crate) fn signed_with_the_public_key(&self, claims: &Value) -> String {
         let head = Header { kid: Some(KEY_ID.to_owned()), ..Header::new(Algorithm::HS256) };
