@@ -104,3 +104,42 @@ fn changes_of_rules_are_followed_and_mistakes_are_named() {
     let (code, _, _) = pipe.end();
     assert_eq!(code, Some(2));
 }
+
+#[test]
+fn files_as_resources_are_those_that_file_tools_show() {
+    let scene = Scene(tempfile::tempdir().unwrap());
+    let notes = scene.0.path().join("notes");
+    std::fs::create_dir_all(notes.join(".git")).unwrap();
+    for (name, text) in
+        [("a.md", "one"), (".env", "SECRET=1"), (".git/config", "x"), ("k.pem", "y")]
+    {
+        std::fs::write(notes.join(name), text).unwrap();
+    }
+    let config = "[stores.notes]\ndirectory = \"notes\"\n[serve]\nstores = [\"notes\"]\n";
+    for (files, expected) in [
+        ("", &["a.md", "k.pem"][..]),
+        ("[files.n]\nstore = \"notes\"\n", &["a.md", "k.pem"]),
+        ("[files.n]\nstore = \"notes\"\nhidden = [\"*.pem\", \".*\"]\n", &["a.md"]),
+    ] {
+        std::fs::write(scene.0.path().join("c.toml"), format!("{config}{files}")).unwrap();
+        let flags = ["--config", "c.toml"];
+        let mut pipe = Pipe::of(command(&["text"], &flags).current_dir(scene.0.path()));
+        let listed = pipe.modern("resources/list", json!({}));
+        let mut names: Vec<_> = listed["result"]["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| resource["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{files}");
+        let mut read = |name: &str| {
+            let uri = format!("store://notes/{name}");
+            pipe.modern("resources/read", json!({"uri": uri}))
+        };
+        assert_eq!(read("a.md")["result"]["contents"][0]["text"], "one");
+        for name in [".env", ".git/config"] {
+            assert!(read(name)["error"].is_object(), "{name}");
+        }
+    }
+}

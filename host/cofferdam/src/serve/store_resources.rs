@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofferdam_files::{EntryKind, FileStore, Scope, StorePath, StoreSharing};
+use cofferdam_files::{
+    EntryKind, FileAccessOptions, FileStore, PathPatterns, RestrictedStore, Scope, StorePath,
+    StoreSharing,
+};
 use cofferdam_mcp::{ListedResource, ResourceSource};
 use cofferdam_tool::MountName;
 use cofferdam_tool::output::ResourceBody;
@@ -64,11 +67,31 @@ impl StoreResources {
                 );
                 return Err(file.error(name.span(), message).into());
             }
-            let store = stores.get(&mount, name.span())?;
+            let mut store = stores.get(&mount, name.span())?;
+            for hidden in hidden_paths(file, mount.as_str()) {
+                store = Arc::new(RestrictedStore::new(store, hidden, PathPatterns::default()));
+            }
             sources.push(Arc::new(Self::new(mount.as_str(), store)));
         }
         Ok(sources)
     }
+}
+
+/// Returns the paths of a store that file tools hide, those that they hide by default if no table of
+/// `[files]` is about the store.
+fn hidden_paths(file: &ConfigFile, store: &str) -> Vec<PathPatterns> {
+    let default = FileAccessOptions::default().hidden;
+    let tables = file
+        .config
+        .files
+        .values()
+        .filter(|table| table.store.as_ref().is_some_and(|named| named.get_ref() == store));
+    let mut hidden: Vec<_> =
+        tables.map(|table| table.hidden.clone().unwrap_or_else(|| default.clone())).collect();
+    if hidden.is_empty() {
+        hidden.push(default);
+    }
+    hidden
 }
 
 #[async_trait]
