@@ -9,8 +9,9 @@ import (
 )
 
 // Failure is an error for the model, with a suggestion and other details for it and the host. If a
-// tool returns an error that wraps one, the model sees the text of the whole error. The text of
-// other errors is for the operator: the model sees only the type of the error. Errors of the
+// tool returns an error that wraps one, the model sees the text of the whole error. If the failure
+// is one of several errors, as with [errors.Join], the model sees only the text of the failure. The
+// text of other errors is for the operator: the model sees only the type of the error. Errors of the
 // packages of the SDK, such as a missing file of package files or a request without a grant, are for
 // the model too.
 //
@@ -65,7 +66,7 @@ func failureOf(err error) *abi.Failure {
 	if !errors.As(err, &failure) {
 		return &abi.Failure{Message: messageOf(err)}
 	}
-	told := &abi.Failure{Message: err.Error()}
+	told := &abi.Failure{Message: textOf(err, failure)}
 	told.Suggestion = failure.Suggestion
 	switch failure.Retry {
 	case RetryMayHelp:
@@ -85,9 +86,21 @@ func failureOf(err error) *abi.Failure {
 func messageOf(err error) string {
 	var known shown.Error
 	if errors.As(err, &known) && known.ForModel() {
-		return err.Error()
+		return textOf(err, known)
 	}
 	return abi.Unexpected(typeName(err), err.Error())
+}
+
+// textOf returns what the model sees of an error that contains `meant`, which is for the model: the
+// text of the whole if each error wraps one other. Of several errors, the others need not be for the
+// model, so it sees only the text of `meant`.
+func textOf[E error](err error, meant E) string {
+	for wrapped := err; wrapped != nil; wrapped = errors.Unwrap(wrapped) {
+		if _, is := wrapped.(E); is {
+			return err.Error()
+		}
+	}
+	return meant.Error()
 }
 
 // typeName returns the name of the error's type. Wrappers of package fmt say nothing about an error.

@@ -237,6 +237,19 @@ func TestQuestions(t *testing.T) {
 	}), "[false,true]")
 }
 
+func TestOfJoinedErrorsOnlyThatForTheModelIsShown(t *testing.T) {
+	missing := &files.Error{Operation: "read", Path: "x", Reason: files.NotFound}
+	for expected, err := range map[string]error{
+		"public":              errors.Join(errors.New("s3cret"), cofferdam.Failf("public")),
+		"wrapped":             fmt.Errorf("s3cret: %w", errors.Join(errors.New("other"), cofferdam.Failf("wrapped"))),
+		"inner":               errors.Join(errors.New("s3cret"), fmt.Errorf("outside: %w", cofferdam.Failf("inner"))),
+		"two":                 fmt.Errorf("%w %w", errors.New("s3cret"), cofferdam.Failf("two")),
+		"read `x`: not found": errors.Join(errors.New("s3cret"), missing),
+	} {
+		check(t, on(t, &cofferdamtest.Host{}, func(*cofferdam.Call) (any, error) { return nil, err }), "failure: "+expected)
+	}
+}
+
 func TestOnlyErrorsForTheModelAreShown(t *testing.T) {
 	for expected, err := range map[string]error{
 		"*fs.PathError: open x: file does not exist":         &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist},
