@@ -31,6 +31,11 @@ export function bytes(value, what) {
   throw wrong(value, what, "a Uint8Array");
 }
 
+export function jsonObject(value, what) {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw wrong(value, what, "a JSON object");
+}
+
 export function choice(value, choices, what) {
   if (choices.includes(value)) return value;
   throw wrong(value, what, `one of ${choices.join(", ")}`);

@@ -41,16 +41,20 @@ function address(uri, mediaType) {
   return { uri: string(uri, "the URI"), mediaType: optionalString(mediaType, "the media type") };
 }
 
-/** Converts the return value of a function to items. */
+/** Converts the return value of a function to items. An array with a `Content` is one item each. */
 export function returned(value) {
   if (value === undefined || value === null) return [];
-  if (typeof value === "string") return [text(value)];
-  if (value instanceof Content) return [value];
-  if (Array.isArray(value) && value.length > 0 && value.every((item) => item instanceof Content)) return value;
+  if (Array.isArray(value) && value.some((item) => item instanceof Content)) return Array.from(value, (item) => content(item ?? null));
+  return [content(value)];
+}
+
+function content(value) {
+  if (value instanceof Content) return value;
+  if (typeof value === "string") return text(value);
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) {
     throw new TypeError("bytes are returned with their media type: `blob(mediaType, bytes)`");
   }
-  return [json(value)];
+  return json(value);
 }
 
 /**

@@ -75,11 +75,12 @@ export interface ToolOptions<Args> {
    * | a string | text |
    * | nothing, or null | null |
    * | a `Content`, or an array of these | exactly these items |
+   * | an array of `Content` and other values | these items, and the others as if returned by themselves |
    * | anything else | the output of `JSON.stringify`; a BigInt becomes an integer |
    * | a promise of one of these | the same |
    *
    * A thrown `ToolFailure` is reported as it is. Any other error becomes a failure of which
-   * the model sees the name of the error only, unless the operator shows errors; its text and its
+   * the model sees the name of its class only, unless the operator shows errors; its text and its
    * stack go to the record of the call.
    */
   run(args: Args): unknown;
@@ -140,7 +141,10 @@ export interface FailureOptions {
    * unknown.
    */
   transient?: boolean;
-  /** An error value that the model sees instead of message and suggestion. */
+  /**
+   * An error value that the model sees instead of message and suggestion. A value without a JSON
+   * form is dropped, so that the model sees the message.
+   */
   value?: unknown;
   /** The cause, which only the tool sees. */
   cause?: unknown;
@@ -261,6 +265,10 @@ export const s: {
   object<const P extends Properties>(properties: P, description?: string): Schema<Shown<ObjectOf<P>>>;
   /** Any JSON value. If it is missing it is null, even if it is `optional`. */
   any(description?: string): Schema<any>;
-  /** A JSON Schema that is written by hand. */
+  /**
+   * A JSON Schema that is written by hand.
+   *
+   * @throws {TypeError} if it is not an object.
+   */
   json<T = unknown>(schema: JsonSchema): Schema<T>;
 };

@@ -3,6 +3,7 @@
  * values.
  */
 
+import { jsonObject } from "./checked.js";
 import { SAFE } from "./numbers.js";
 
 /**
@@ -80,7 +81,7 @@ export const s = Object.freeze({
     new Schema({ type: "object", ...described(description), additionalProperties: plain(values) }),
   object: (properties, description) => new Schema(object(properties, description)),
   any: (description) => new Schema({ ...described(description) }),
-  json: (schema) => new Schema(schema),
+  json: (schema) => new Schema(jsonObject(schema, "the schema of `s.json`")),
 });
 
 /** Returns the JSON Schema of a `Schema`, or a JSON Schema as it is. */

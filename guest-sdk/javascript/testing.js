@@ -20,7 +20,7 @@ export async function contents(tool, args = {}, host = testHost()) {
 }
 
 export function definition({ name, title, description, parameters, output, annotations }) {
-  const asJson = (schema) => (schema === undefined ? undefined : JSON.parse(JSON.stringify(schema)));
+  const asJson = (schema) => (schema === undefined ? undefined : readJson(writeJson(schema)));
   return { name, title, description, inputSchema: asJson(parameters), outputSchema: asJson(output), annotations };
 }
 

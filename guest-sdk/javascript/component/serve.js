@@ -43,8 +43,8 @@ export function definition({ name, title, description, parameters, output, annot
     name,
     title,
     description,
-    inputSchema: JSON.stringify(group === undefined ? parameters : { ...parameters, "x-group": group }),
-    outputSchema: output === undefined ? undefined : JSON.stringify(output),
+    inputSchema: writeJson(group === undefined ? parameters : { ...parameters, "x-group": group }),
+    outputSchema: output === undefined ? undefined : writeJson(output),
     annotations: { readOnly, destructive, idempotent, openWorld, longRunning },
   };
 }
@@ -55,23 +55,49 @@ export function definition({ name, title, description, parameters, output, annot
  * shows errors.
  */
 function failure(error) {
-  const meant = meantFailure(error);
-  if (meant !== undefined) {
-    const { message, suggestion, transient, value } = meant;
-    return {
-      message: message.toWellFormed(),
-      suggestion: suggestion === undefined || suggestion === null ? undefined : String(suggestion).toWellFormed(),
-      transient: typeof transient === "boolean" ? transient : undefined,
-      value: value === undefined ? undefined : writeJson(value),
-    };
+  return attempt(() => intended(error)) ?? unexpected(error);
+}
+
+/** Returns what a function returns, or `otherwise` if it throws. Properties of an error can throw. */
+function attempt(act, otherwise) {
+  try {
+    return act();
+  } catch {
+    return otherwise;
   }
-  // The engine throws null if there is not enough memory for an error.
-  if (error === null) return failure(new ToolFailure("the tool has used up the memory of the call", { suggestion: "pass less data" }));
-  console.error(error);
-  const isError = error instanceof Error;
-  const [type, text] = isError ? [String(error.name), String(error.message)] : [typeof error, String(error)];
-  const message = errors.unexpected(type.toWellFormed(), text.toWellFormed());
+}
+
+/** Converts an error that is for the model. Returns undefined for any other. */
+function intended(error) {
+  const meant = error === null ? nullFailure() : meantFailure(error);
+  if (meant === undefined) return undefined;
+  const { message, suggestion, transient, value } = meant;
+  return {
+    message: String(message).toWellFormed(),
+    suggestion: suggestion === undefined || suggestion === null ? undefined : String(suggestion).toWellFormed(),
+    transient: typeof transient === "boolean" ? transient : undefined,
+    // The model sees the message if the value has no JSON form.
+    value: value === undefined ? undefined : attempt(() => writeJson(value)),
+  };
+}
+
+/** The engine throws null if there is not enough memory for an error, and so can a tool. */
+function nullFailure() {
+  return new ToolFailure("the tool threw `null`, or has used up the memory of the call", { suggestion: "pass less data" });
+}
+
+function unexpected(error) {
+  attempt(() => console.error(error));
+  const text = attempt(() => String(error instanceof Error ? error.message : error), "its text cannot be read");
+  const message = errors.unexpected(attempt(() => typeName(error), "Error").toWellFormed(), text.toWellFormed());
   return { message: message.toWellFormed(), suggestion: undefined, transient: undefined, value: undefined };
+}
+
+/** Returns the name of an error's class. The error's own properties can contain anything. */
+function typeName(error) {
+  if (!(error instanceof Error)) return typeof error;
+  const { name } = Object.getPrototypeOf(error).constructor;
+  return typeof name === "string" && name !== "" ? name : "Error";
 }
 
 /** Returns the failure that an error is, or the refused request that is its cause. */

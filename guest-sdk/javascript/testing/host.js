@@ -2,6 +2,7 @@
 
 import { returned } from "../content.js";
 import { ToolFailure } from "../failure.js";
+import { writeJson } from "../numbers.js";
 import { Tool } from "../tool.js";
 import { refusal } from "./refusal.js";
 import { MemoryStores } from "./stores.js";
@@ -93,7 +94,7 @@ function toolbox(tools, callOther) {
 
 function listed(name, tool) {
   const { description = "", parameters = {}, annotations = {} } = tool instanceof Tool ? tool : {};
-  return { name, description, inputSchema: JSON.stringify(parameters), annotations };
+  return { name, description, inputSchema: writeJson(parameters), annotations };
 }
 
 function failure(error) {

@@ -116,6 +116,67 @@ test("what a component exports", (context) => {
   assert.throws(() => serve({}), /ends with `export default plugin/);
 });
 
+/** Returns the failure of a tool that throws a value. */
+function thrown(value) {
+  const throws = tool({
+    name: "throws",
+    description: "Throws.",
+    run() {
+      throw value;
+    },
+  });
+  try {
+    serve(plugin(throws)).callTool("throws", "{}");
+  } catch (failure) {
+    return failure;
+  }
+}
+
+test("the name of an error is that of its class", (context) => {
+  context.mock.method(console, "error", () => {});
+  class RateError extends Error {}
+  const renamed = (error, properties) => thrown(Object.assign(error, properties)).message;
+  assert.equal(renamed(new RateError("m"), { name: "s3cret" }), "RateError: m");
+  assert.equal(renamed(new RateError("m"), { constructor: { name: "s3cret" } }), "RateError: m");
+  assert.equal(renamed(new (class extends Error {})("m"), { name: "s3cret" }), "Error: m");
+});
+
+test("every thrown value is a failure", (context) => {
+  context.mock.method(console, "error", () => {});
+  const throwing = () => {
+    throw new Error("from a getter");
+  };
+  const cyclic = {};
+  cyclic.cyclic = cyclic;
+  const failures = [
+    [null, "the tool threw `null`, or has used up the memory of the call"],
+    [undefined, "undefined: undefined"],
+    [Object.defineProperty(new RangeError("m"), "name", { get: throwing }), "RangeError: m"],
+    [Object.defineProperty(new RangeError(), "message", { get: throwing }), "RangeError: its text cannot be read"],
+    [Object.defineProperty(new RangeError("m"), "cause", { get: throwing }), "RangeError: m"],
+    [{ toString: throwing }, "object: its text cannot be read"],
+    [new ToolFailure("m", { suggestion: { toString: throwing } }), "ToolFailure: m"],
+    [new Proxy({}, { getPrototypeOf: throwing }), "Error: its text cannot be read"],
+  ];
+  for (const [value, message] of failures) assert.equal(thrown(value).message, message);
+  for (const value of [cyclic, () => {}]) {
+    assert.deepEqual(thrown(new ToolFailure("m", { suggestion: "s", value })), {
+      message: "m",
+      suggestion: "s",
+      transient: undefined,
+      value: undefined,
+    });
+  }
+});
+
+test("a default can be an integer beyond 2^53", { skip: !hasDigits }, () => {
+  const parameters = s.object({ id: s.int64("d").default(9007199254740993n) });
+  const { listTools } = serve(plugin(tool({ name: "get", description: "Gets.", parameters, output: parameters, run: () => 1 })));
+  const [{ inputSchema, outputSchema }] = listTools();
+  assert.match(inputSchema, /"default":9007199254740993\b/);
+  assert.equal(outputSchema, inputSchema);
+});
+
 test("integers keep their digits where the schema has them", { skip: !hasDigits }, () => {
   const schema = JSON.parse(JSON.stringify(s.object({ id: s.int64(), ids: s.array(s.int64()), any: s.any(), number: s.number() })));
   const text = '{"id":9007199254740993,"ids":[1,-9223372036854775808],"any":{"id":9007199254740993},"number":9007199254740993}';

@@ -67,6 +67,9 @@ test("what a tool returns becomes contents", async () => {
     { uri: "a:b", name: "c", media_type: "text/csv" },
   ]);
   assert.equal((await contents(returns(several))).length, 4);
+  const mixed = [text("a"), { a: 1 }, blob("image/png", new Uint8Array(3)), "b", null, undefined, [1]];
+  assert.deepEqual(await call(returns(mixed)), ["a", { a: 1 }, { media_type: "image/png", bytes: 3 }, "b", null, null, [1]]);
+  await assert.rejects(call(returns([text("a"), new Uint8Array(3)])), /bytes are returned with their media type/);
   await assert.rejects(call(returns(new Uint8Array(3))), /bytes are returned with their media type/);
   await assert.rejects(call(returns(() => {})), /a function has no JSON form/);
 });
@@ -127,4 +130,7 @@ test("schemas say what they were told", () => {
     description: "d",
   });
   assert.throws(() => s.boolean().max(1), /a boolean has no max/);
+  assert.deepEqual(plain(s.json({ type: "string" })), { type: "string" });
+  assert.throws(() => s.json("text"), { name: "TypeError", message: 'the schema of `s.json` is "text", and not a JSON object' });
+  for (const wrong of [undefined, null, [], 1]) assert.throws(() => s.json(wrong), { name: "TypeError", message: /not a JSON object/ });
 });

@@ -207,6 +207,20 @@ test("redirects are followed as the standard says", async () => {
   await assert.rejects(fetch("http://a/", { signal: AbortSignal.abort(new RangeError("stop")) }), { name: "RangeError" });
 });
 
+test("the address of a redirect is UTF-8 if it can be", async () => {
+  const bytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+  const { fetch, sent } = served({
+    "http://a/utf-8": { status: 302, location: bytes("/zürich?q=漢") },
+    "http://a/latin-1": { status: 302, location: "/zürich" },
+    "http://a/escaped": { status: 302, location: "/z%C3%BCrich%2F%u0041" },
+  });
+  for (const url of ["http://a/utf-8", "http://a/latin-1", "http://a/escaped"]) await fetch(url);
+  assert.deepEqual(
+    sent.map(([, url]) => url).filter((url) => url.includes("rich")),
+    ["http://a/z%C3%BCrich?q=%E6%BC%A2", "http://a/z%C3%BCrich", "http://a/z%C3%BCrich%2F%u0041"],
+  );
+});
+
 test("compressed bodies are decoded", async () => {
   const texts = ["", "a", "abc".repeat(50_000), Array.from({ length: 9000 }, (_, n) => `${n * n} `).join(""), "é🦀".repeat(300)];
   for (const text of texts) {

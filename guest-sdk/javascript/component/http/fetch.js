@@ -52,7 +52,7 @@ function firstHop(request) {
 }
 
 function nextHop({ method, url, headers, content }, status, location) {
-  const next = URL.parse(location, url);
+  const next = URL.parse(fromUtf8(location), url);
   if (next === null) throw failed(new Error(`${url.host} redirects the request to an invalid URL`));
   if (next.hash === "") next.hash = url.hash;
   const isGet = ([301, 302].includes(status) && method === "POST") || (status === 303 && !/^(?:GET|HEAD)$/.test(method));
@@ -66,6 +66,18 @@ function nextHop({ method, url, headers, content }, status, location) {
     headers: headers.filter(([name]) => !dropped.includes(name)),
     content: isGet ? null : content,
   };
+}
+
+/**
+ * Decodes a header's value, whose characters are bytes, as UTF-8. Returns the value itself if it is
+ * not UTF-8.
+ */
+function fromUtf8(value) {
+  try {
+    return decodeURIComponent(escape(value));
+  } catch {
+    return value;
+  }
 }
 
 function checkProtocol({ protocol }) {
