@@ -7,6 +7,7 @@
 #include "cofferdam_json.h"
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -110,7 +111,8 @@ template <std::floating_point Type> struct codec<Type> {
     static void schema(cofferdam_writer &json, bool or_null) { add_type(json, "number", or_null); }
     static bool read(const cofferdam_value *value, Type &to) {
         double number = 0;
-        if (!cofferdam_read_number(value, &number)) return false;
+        // Converting a number beyond the range of the type is undefined behavior.
+        if (!cofferdam_read_number(value, &number) || std::abs(number) > std::numeric_limits<Type>::max()) return false;
         to = static_cast<Type>(number);
         return true;
     }
@@ -188,7 +190,6 @@ template <class Type> struct codec<std::vector<Type>> {
     }
 };
 
-// A name that contains U+0000 is truncated there when it is written.
 template <class Type> struct codec<std::map<std::string, Type>> {
     static void schema(cofferdam_writer &json, bool or_null) {
         add_type(json, "object", or_null);
@@ -208,7 +209,10 @@ template <class Type> struct codec<std::map<std::string, Type>> {
     }
     static void write(cofferdam_writer &json, const char *name, const std::map<std::string, Type> &value) {
         cofferdam_begin_object(&json, name);
-        for (const auto &[key, item] : value) codec<Type>::write(json, key.c_str(), item);
+        for (const auto &[key, item] : value) {
+            cofferdam_add_name(&json, {key.data(), key.size()});
+            codec<Type>::write(json, nullptr, item);
+        }
         cofferdam_end(&json);
     }
 };

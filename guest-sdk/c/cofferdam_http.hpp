@@ -20,10 +20,24 @@
 #include "cofferdam.hpp"
 #include "cofferdam_http.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
+
+namespace cofferdam::detail {
+
+// Returns a timeout for the C library, which takes 0 as none: a negative one has passed already.
+inline std::uint32_t timeout_ms(std::chrono::milliseconds timeout) {
+    if (timeout.count() < 0) return 1;
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), std::numeric_limits<std::uint32_t>::max()));
+}
+
+} // namespace cofferdam::detail
 
 namespace cofferdam::http {
 
@@ -45,7 +59,8 @@ struct request {
     http::source source = {};
     // The length of the source, if it is known; otherwise it is sent in chunks.
     std::optional<std::size_t> source_length = {};
-    // For the exchange, up to the end of the response's body. Zero for that of the call.
+    // For the exchange, up to the end of the response's body. Zero for that of the call. One of
+    // more than 49 days is shortened to 49 days.
     std::chrono::milliseconds timeout{0};
     // Redirects to follow. With 0, a redirect is a response like any other.
     std::uint32_t redirects_max = 10;
@@ -149,7 +164,7 @@ class exchange {
                 made.body = request.body.data();
                 made.body_length = request.body.size();
             }
-            made.timeout_ms = static_cast<std::uint32_t>(request.timeout.count());
+            made.timeout_ms = detail::timeout_ms(request.timeout);
             made.redirects_max = request.redirects_max;
             return made;
         }

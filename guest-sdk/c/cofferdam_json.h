@@ -107,7 +107,7 @@ cofferdam_string cofferdam_text_of(const cofferdam_value *value);
 cofferdam_string cofferdam_digits_of(const cofferdam_value *value);
 
 // Returns whether the value is a signed 64-bit integer, and then sets `*integer`. `2.0` and `1e3`
-// are integers.
+// are integers here; the host refuses them for a parameter with the type `integer`.
 bool cofferdam_read_integer(const cofferdam_value *value, int64_t *integer);
 
 // Returns whether the value is a number, and then sets `*number`. An integer over 2^53 is rounded.
@@ -137,7 +137,13 @@ typedef struct cofferdam_writer {
     bool is_too_deep;
     bool needs_comma;
     bool is_object[COFFERDAM_DEPTH_MAX];
+    // From `cofferdam_add_name`.
+    cofferdam_string name;
 } cofferdam_writer;
+
+// Adds the name of the next member, which may contain U+0000, such as one from `cofferdam_name_of`.
+// The function that adds the member then takes NULL as its name.
+void cofferdam_add_name(cofferdam_writer *json, cofferdam_string name);
 
 void cofferdam_begin_object(cofferdam_writer *json, const char *name);
 void cofferdam_begin_array(cofferdam_writer *json, const char *name);

@@ -48,7 +48,11 @@ static void put_string(cofferdam_writer *json, cofferdam_string text) {
     put(json, "\"", 1);
 }
 
+void cofferdam_add_name(cofferdam_writer *json, cofferdam_string name) { json->name = name; }
+
 static void begin_value(cofferdam_writer *json, cofferdam_string name) {
+    if (!name.data) name = json->name;
+    json->name = (cofferdam_string){NULL, 0};
     if (!json->depth && json->length) cofferdam_abort("a JSON text has one outermost value");
     if (!!name.data != (json->depth && json->is_object[json->depth - 1]))
         cofferdam_abort(name.data ? "a member name is allowed only in a JSON object" : "a member of a JSON object has no name");

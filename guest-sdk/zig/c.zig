@@ -109,6 +109,7 @@ pub const Writer = extern struct {
     is_too_deep: bool = false,
     needs_comma: bool = false,
     is_object: [128]bool = @splat(false),
+    name: String = .{},
 };
 
 pub const ErrorCode = enum(c_int) {
@@ -216,6 +217,7 @@ pub extern fn cofferdam_read_integer(value: ?*const Value, integer: *i64) bool;
 pub extern fn cofferdam_read_number(value: ?*const Value, number: *f64) bool;
 pub extern fn cofferdam_read_boolean(value: ?*const Value, boolean: *bool) bool;
 
+pub extern fn cofferdam_add_name(json: *Writer, name: String) void;
 pub extern fn cofferdam_begin_object(json: *Writer, name: ?[*:0]const u8) void;
 pub extern fn cofferdam_begin_array(json: *Writer, name: ?[*:0]const u8) void;
 pub extern fn cofferdam_end(json: *Writer) void;

@@ -171,14 +171,21 @@ pub fn write(json: *c.Writer, name: ?[*:0]const u8, value: anytype) void {
     if (comptime isText(T)) return c.cofferdam_add_string(json, name, .of(value));
     if (comptime isMap(T)) {
         c.cofferdam_begin_object(json, name);
-        for (value.entries) |entry| write(json, memory.sentinel(entry.name), entry.value);
+        for (value.entries) |entry| {
+            c.cofferdam_add_name(json, .of(entry.name));
+            write(json, null, entry.value);
+        }
         return c.cofferdam_end(json);
     }
     switch (@typeInfo(T)) {
         .optional => if (value) |there| write(json, name, there) else c.cofferdam_add_null(json, name),
         .bool => c.cofferdam_add_boolean(json, name, value),
         .float, .comptime_float => c.cofferdam_add_number(json, name, value),
-        .int, .comptime_int => c.cofferdam_add_integer(json, name, @intCast(value)),
+        .int, .comptime_int => if (std.math.cast(i64, value)) |integer| {
+            c.cofferdam_add_integer(json, name, integer);
+        } else {
+            c.cofferdam_add_json(json, name, .of(memory.print("{d}", .{value})));
+        },
         .@"enum" => c.cofferdam_add_string(json, name, .of(@tagName(value))),
         .pointer => |pointer| switch (pointer.size) {
             // A string literal is a pointer to an array.

@@ -205,6 +205,7 @@ pub fn tool(
         }
 
         fn start(value: *const c.Value) callconv(.c) c.Result {
+            host.forget();
             var wrong: []const u8 = "";
             const arguments = codec.readFields(Arguments, value, &wrong) catch |err| return failureOf(switch (err) {
                 error.Missing => failWith("Required argument '{s}' was not supplied to '{s}'.", .{ wrong, name }),

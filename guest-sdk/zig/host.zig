@@ -7,7 +7,9 @@ const c = @import("c.zig");
 const codec = @import("codec.zig");
 const memory = @import("memory.zig");
 
-/// Errors of the host. A tool that returns one shows its text to the model.
+/// Errors of the host. A tool that returns one shows its text to the model. Errors of Zig are equal
+/// if their names are: after a caught `NotFound` of the host, a `NotFound` of the tool shows the text
+/// of that. Give errors of a tool other names, or use `cofferdam.fail`.
 pub const Error = error{
     // Files.
     UnknownStore,
@@ -58,6 +60,11 @@ pub fn lastErrorText() []const u8 {
 pub fn record(comptime E: type, err: E, given: c.Error) E {
     last = .{ .err = err, .given = given };
     return err;
+}
+
+/// Drops the last error of the host. A new call does not show the text of an earlier one.
+pub fn forget() void {
+    last = .{};
 }
 
 const errors = struct {

@@ -61,6 +61,11 @@ const TESTS: &[Tests] = &[
     },
     Tests { toolchain: Toolchain::Clang, folder: "guest-sdk/c/tests", command: &["make"] },
     Tests {
+        toolchain: Toolchain::Zig,
+        folder: "guest-sdk/zig/tests",
+        command: &["python-zig", "build", "test"],
+    },
+    Tests {
         toolchain: Toolchain::Clang,
         folder: "sample-tools/cpp/image",
         command: &["make", "test"],

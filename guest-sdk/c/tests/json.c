@@ -84,6 +84,23 @@ static void numbers_are_written_as_short_as_they_can_be(void) {
     COFFERDAM_CHECK(strtod(written(0.1 + 0.2), NULL) == 0.1 + 0.2);
 }
 
+static void names_keep_all_of_their_characters(void) {
+    const char *expected = "{\"a\\u0000b\":1,\"a\\u0000c\":[2],\"\":null,\"d\":{}}";
+    cofferdam_writer json = {0};
+    cofferdam_begin_object(&json, NULL);
+    cofferdam_add_name(&json, (cofferdam_string){"a\0b", 3});
+    cofferdam_add_integer(&json, NULL, 1);
+    cofferdam_add_name(&json, (cofferdam_string){"a\0c", 3});
+    cofferdam_begin_array(&json, NULL);
+    cofferdam_add_integer(&json, NULL, 2);
+    cofferdam_end(&json);
+    cofferdam_add_name(&json, (cofferdam_string){"", 0});
+    cofferdam_add_null(&json, NULL);
+    cofferdam_begin_object(&json, "d");
+    COFFERDAM_CHECK(cofferdam_equals(cofferdam_written(&json), expected));
+    SAME(expected, expected);
+}
+
 static void texts_become_utf8(void) {
     cofferdam_string broken = cofferdam_string_copy("a\xFF\xC3\xA9\xED\xA0\x80\xC0", 8);
     COFFERDAM_CHECK(cofferdam_equals(cofferdam_utf8(broken), "a\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"));
@@ -127,6 +144,7 @@ int main(void) {
     depth_has_a_limit();
     integers_have_64_bits();
     numbers_are_written_as_short_as_they_can_be();
+    names_keep_all_of_their_characters();
     texts_become_utf8();
     members_are_found();
     nothing_breaks_the_reader();

@@ -1,6 +1,7 @@
 // Tests of C++ types as schemas and as JSON.
 
 #include "cofferdam.hpp"
+#include "cofferdam_http.hpp"
 #include "cofferdam_test.h"
 
 enum class colour { red, green };
@@ -53,5 +54,15 @@ int main() {
     COFFERDAM_CHECK(cofferdam::from_json<std::vector<int>>("[1,2]") == std::vector({1, 2}));
     COFFERDAM_CHECK(!cofferdam::from_json<std::vector<int>>("[1,\"2\"]") && !cofferdam::from_json<int>("x"));
     COFFERDAM_CHECK(cofferdam::to_json(std::map<std::string, bool>{{"a", true}})->text == R"({"a":true})");
+    const std::map<std::string, int> names = {{std::string("a\0b", 3), 1}, {std::string("a\0c", 3), 2}, {"", 3}};
+    COFFERDAM_CHECK(cofferdam::to_json(names)->text == R"({"":3,"a\u0000b":1,"a\u0000c":2})");
+    COFFERDAM_CHECK((cofferdam::from_json<std::map<std::string, int>>(cofferdam::to_json(names)->text) == names));
+    COFFERDAM_CHECK(!cofferdam::from_json<float>("1e39") && !cofferdam::from_json<float>("-1e39"));
+    COFFERDAM_CHECK(cofferdam::from_json<float>("-1e38") == -1e38f && cofferdam::from_json<float>("1e-60") == 0);
+    COFFERDAM_CHECK(cofferdam::from_json<double>("1e300") == 1e300 && !cofferdam::from_json<double>("1e400"));
+    using cofferdam::detail::timeout_ms;
+    using std::chrono::hours;
+    COFFERDAM_CHECK(timeout_ms(hours(0)) == 0 && timeout_ms(hours(1)) == 3'600'000 && timeout_ms(hours(-1)) == 1);
+    COFFERDAM_CHECK(timeout_ms(hours(1193)) == 4'294'800'000 && timeout_ms(hours(1194)) == UINT32_MAX);
     return cofferdam_test_end();
 }
