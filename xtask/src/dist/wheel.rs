@@ -108,10 +108,10 @@ fn client_files() -> anyhow::Result<FileTree> {
     Ok(files)
 }
 
-/// Returns the files below a folder that git tracks or would track.
+/// Returns the files below a folder that git tracks. A file that lies there by accident is not
+/// published.
 pub(super) fn tracked(folder: &str) -> anyhow::Result<Vec<String>> {
-    let listed =
-        command("git", &["ls-files", "--cached", "--others", "--exclude-standard", "--", folder]);
+    let listed = command("git", &["ls-files", "--", folder]);
     let listed = String::from_utf8(listed.output(&root())?)?;
     Ok(listed.lines().map(str::to_owned).collect())
 }
