@@ -7,7 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::numbers;
+use crate::room::{self, Room};
 use crate::table::{Table, cell};
+
+/// Advice about a result that is too long.
+const ADVICE: &str = "pass the names of fewer columns as `columns`";
 
 /// A condition on one column.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -41,11 +45,15 @@ pub struct Rows {
     rows: Vec<Vec<String>>,
     /// Number of rows that meet the conditions, including rows over the limit.
     total: u64,
-    /// True if rows were dropped because of the limit.
+    /// True if rows were dropped because of the limit, or of the length of the result.
     truncated: bool,
+    /// What to do about rows that were dropped because of the length of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
-/// Returns the rows of a CSV file that meet all conditions, in the order of the file.
+/// Returns the rows of a CSV file that meet all conditions, in the order of the file, as many as
+/// fit in 256 KiB.
 #[tool(title = "Filter a CSV file", read_only, idempotent, open_world = false)]
 pub fn filter(
     /// The path of the file, for example `/data/sales.csv`.
@@ -66,20 +74,40 @@ pub fn filter(
     let tests = conditions.iter().map(|it| Test::of(it, &table)).collect::<Result<Vec<_>, _>>()?;
     let names = columns.unwrap_or_else(|| table.columns().to_vec());
     let shown = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
-    let mut found = Rows { columns: names, rows: Vec::new(), total: 0, truncated: false };
+    let mut room = Room::new();
+    if !room.take(&names) {
+        return Err(room::too_long("the row of column names", ADVICE));
+    }
+    let mut found =
+        Rows { columns: names, rows: Vec::new(), total: 0, truncated: false, note: None };
     while let Some(row) = table.next()? {
         if !tests.iter().all(|test| test.accepts(cell(row, test.column))) {
             continue;
         }
         found.total += 1;
-        match found.rows.len() < limit {
-            true => {
-                found.rows.push(shown.iter().map(|column| cell(row, *column).to_owned()).collect())
-            }
-            false => found.truncated = true,
+        found.truncated |= found.rows.len() >= limit;
+        if !found.truncated {
+            let cells: Vec<_> = shown.iter().map(|column| cell(row, *column)).collect();
+            found.add(&cells, &mut room)?;
         }
     }
     Ok(found)
+}
+
+impl Rows {
+    /// Adds a row, or a note if it does not fit.
+    fn add(&mut self, cells: &[&str], room: &mut Room) -> Result<(), ToolFailure> {
+        if room.take(&cells) {
+            self.rows.push(cells.iter().map(|cell| (*cell).to_owned()).collect());
+            return Ok(());
+        }
+        if self.rows.is_empty() {
+            return Err(room::too_long("the first row", ADVICE));
+        }
+        self.truncated = true;
+        self.note = Some(room::note("other rows", ADVICE));
+        Ok(())
+    }
 }
 
 /// Condition prepared for a table: its column is resolved and its number is parsed.
@@ -125,7 +153,7 @@ mod tests {
     use cofferdam_sdk::{json, testing};
 
     use super::filter;
-    use crate::table::SALES;
+    use crate::table::{SALES, Written};
 
     #[track_caller]
     fn check(column: &str, operator: &str, value: &str, expected: &[&str]) {
@@ -166,6 +194,37 @@ mod tests {
         assert_eq!(found["rows"], json!([["2026-01-03", "north", "tea", "12", "35.50", "true"]]));
         assert_eq!((&found["total"], &found["truncated"]), (&json!(2), &json!(true)));
         assert_eq!(testing::call::<filter>(json!({"file": SALES})).unwrap()["total"], 5);
+    }
+
+    #[test]
+    fn long_results_end_early() {
+        let wide = "x".repeat(100 << 10);
+        let file = Written::new("wide.csv", &format!("a,b\n1,{wide}\n2,{wide}\n3,{wide}\n"));
+        let found = testing::call::<filter>(json!({"file": file.path()})).unwrap();
+        assert_eq!(found["rows"].as_array().unwrap().len(), 2);
+        assert_eq!((&found["total"], &found["truncated"]), (&json!(3), &json!(true)));
+        assert_eq!(
+            found["note"],
+            "the other rows are left out: a result has at most 262144 bytes; pass the names of \
+             fewer columns as `columns`"
+        );
+        let found = testing::call::<filter>(json!({"file": file.path(), "columns": ["a"]}));
+        assert_eq!(found.unwrap()["rows"], json!([["1"], ["2"], ["3"]]));
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_is_refused() {
+        let file = Written::new("row.csv", &format!("a\n{}\n", "x".repeat(300 << 10)));
+        let failure = testing::call::<filter>(json!({"file": file.path()})).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "the first row of the result is too long, expected a result of at most 262144 bytes; \
+             pass the names of fewer columns as `columns`"
+        );
+        let names = vec!["long name of a column"; 20_000].join(",");
+        let file = Written::new("names.csv", &format!("{names}\n"));
+        let failure = testing::call::<filter>(json!({"file": file.path()})).unwrap_err();
+        assert!(failure.message().starts_with("the row of column names of the result"));
     }
 
     #[test]

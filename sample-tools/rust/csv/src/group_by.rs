@@ -8,10 +8,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::numbers;
+use crate::room::{self, Room};
 use crate::table::{Table, cell};
 
 /// Maximum number of groups. Otherwise a column of unique values would copy the file into memory.
 const GROUPS_MAX: usize = 100_000;
+
+/// Maximum bytes of the cells of all groups: less than the memory of a call, so that the call ends
+/// with a failure before the host ends it.
+const CELL_BYTES_MAX: usize = 24 << 20;
+
+/// Advice about a result that is too long.
+const ADVICE: &str = "group by fewer columns, or by columns with shorter cells";
 
 /// What to compute for each group.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -41,12 +49,16 @@ pub struct Groups {
     groups: Vec<Map<String, Value>>,
     /// Number of groups, including groups over the limit.
     total: usize,
-    /// True if groups were dropped because of the limit.
+    /// True if groups were dropped because of the limit, or of the length of the result.
     truncated: bool,
+    /// What to do about groups that were dropped because of the length of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// Groups the rows of a CSV file by one or more columns and computes counts, sums, minima, maxima
-/// and means per group. Groups are sorted by their cells.
+/// and means per group. Groups are sorted by their cells, and as many are returned as fit in 256
+/// KiB.
 #[tool(title = "Group a CSV file", read_only, idempotent, open_world = false)]
 pub fn group_by(
     /// The path of the file, for example `/data/sales.csv`.
@@ -68,35 +80,64 @@ pub fn group_by(
     let plans = aggregates.iter().map(|it| Plan::of(it, &table)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = BTreeMap::new();
     let mut number = 0;
+    let mut bytes = 0;
     while let Some(row) = table.next()? {
         number += 1;
         let key: Vec<String> = keys.iter().map(|column| cell(row, *column).to_owned()).collect();
+        let (groups_before, key_bytes) = (groups.len(), key.iter().map(String::len).sum::<usize>());
         let tallies = groups.entry(key).or_insert_with(|| vec![Tally::default(); plans.len()]);
         for (plan, tally) in plans.iter().zip(tallies) {
             plan.add(tally, row, number)?;
         }
+        if groups.len() > groups_before {
+            bytes += key_bytes;
+        }
         if groups.len() > GROUPS_MAX {
-            return Err(too_many_groups());
+            return Err(too_many_groups(&format!("there are more than {GROUPS_MAX} groups")));
+        }
+        if bytes > CELL_BYTES_MAX {
+            let message = format!("the cells of the groups have more than {CELL_BYTES_MAX} bytes");
+            return Err(too_many_groups(&message));
         }
     }
-    Ok(Groups {
+    let mut found = Groups {
         total: groups.len(),
         truncated: groups.len() > limit,
-        groups: groups
-            .into_iter()
-            .take(limit)
-            .map(|(key, tallies)| group(&by, key, &plans, &tallies))
-            .collect(),
-    })
+        groups: Vec::new(),
+        note: None,
+    };
+    let mut room = Room::new();
+    for (key, tallies) in groups.into_iter().take(limit) {
+        if !found.add(group(&by, key, &plans, &tallies), &mut room)? {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+impl Groups {
+    /// Adds a group. Returns false after adding a note if it does not fit.
+    fn add(&mut self, group: Map<String, Value>, room: &mut Room) -> Result<bool, ToolFailure> {
+        if room.take(&group) {
+            self.groups.push(group);
+            return Ok(true);
+        }
+        if self.groups.is_empty() {
+            return Err(room::too_long("the first group", ADVICE));
+        }
+        self.truncated = true;
+        self.note = Some(room::note("other groups", ADVICE));
+        Ok(false)
+    }
 }
 
 fn rows_only() -> Vec<Aggregate> {
     vec![Aggregate { function: Function::Count, column: None }]
 }
 
-fn too_many_groups() -> ToolFailure {
-    ToolFailure::new(format!("there are more than {GROUPS_MAX} groups"))
-        .suggestion("group by columns with fewer different values")
+fn too_many_groups(message: &str) -> ToolFailure {
+    ToolFailure::new(message)
+        .suggestion("group by columns with fewer different values, or with shorter ones")
         .permanent()
 }
 
@@ -220,7 +261,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{Function, Tally, group_by};
-    use crate::table::SALES;
+    use crate::table::{SALES, Written};
 
     #[track_caller]
     fn check(arguments: Value, expected: Value) {
@@ -274,6 +315,33 @@ mod tests {
                 "the aggregate `sum` has no column; pass the name of a column with numbers as \
                 `column`"
             ),
+        );
+    }
+
+    #[test]
+    fn long_results_end_early() {
+        let wide = "x".repeat(100 << 10);
+        let file = Written::new("groups.csv", &format!("a\n1{wide}\n2{wide}\n3{wide}\n"));
+        let arguments = json!({"file": file.path(), "by": ["a"]});
+        let found = testing::call::<group_by>(arguments).unwrap();
+        assert_eq!(found["groups"].as_array().unwrap().len(), 2);
+        assert_eq!((&found["total"], &found["truncated"]), (&json!(3), &json!(true)));
+        assert_eq!(
+            found["note"],
+            "the other groups are left out: a result has at most 262144 bytes; group by fewer \
+             columns, or by columns with shorter cells"
+        );
+    }
+
+    #[test]
+    fn long_cells_are_refused() {
+        let wide = "x".repeat(4_000_000);
+        let rows: String = (1..=7).map(|number| format!("{number}{wide}\n")).collect();
+        let file = Written::new("cells.csv", &format!("a\n{rows}"));
+        let arguments = json!({"file": file.path(), "by": ["a"]});
+        assert_eq!(
+            testing::call::<group_by>(arguments).unwrap_err().message(),
+            "the cells of the groups have more than 25165824 bytes"
         );
     }
 

@@ -1,8 +1,24 @@
 //! Finds the name that a misspelled one means.
 
-/// Returns a suggestion that lists all names, the nearest one first.
+/// Maximum number of names in a suggestion.
+const NAMES_MAX: usize = 60;
+/// Maximum characters of a name in a suggestion.
+const NAME_LENGTH_MAX: usize = 200;
+
+/// Returns at most `length` characters of a text, with `…` if there are more.
+pub(crate) fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns a suggestion that lists the names, the nearest one first.
 pub(crate) fn suggestion(wanted: &str, names: &[String]) -> String {
-    let all = format!("he columns are `{}`", names.join("`, `"));
+    let listed: Vec<_> =
+        names.iter().take(NAMES_MAX).map(|name| cut(name, NAME_LENGTH_MAX)).collect();
+    let more = if names.len() > NAMES_MAX { " and more" } else { "" };
+    let all = format!("he columns are `{}`{more}", listed.join("`, `"));
     match nearest(wanted, names) {
         Some(name) => format!("did you mean `{name}`? T{all}"),
         None => format!("t{all}"),
@@ -60,6 +76,15 @@ mod tests {
         check("GRÖSSE", &format!("did you mean `größe`? T{all}"));
         check("customer", &format!("t{all}"));
         check("", &format!("t{all}"));
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let mut names = vec!["a".repeat(300)];
+        names.extend((1..100).map(|number| number.to_string()));
+        let found = suggestion("wanted", &names);
+        assert!(found.starts_with(&format!("the columns are `{}…`, `1`", "a".repeat(200))));
+        assert!(found.ends_with("`58`, `59` and more"), "{found}");
     }
 
     #[test]

@@ -3,8 +3,15 @@
 use cofferdam_sdk::{ToolFailure, tool};
 use serde::Serialize;
 
+use crate::names;
 use crate::numbers;
 use crate::table::{Table, cell};
+
+/// Maximum number of columns that are described.
+const COLUMNS_MAX: usize = 200;
+
+/// Maximum characters of the name of a column.
+const NAME_LENGTH_MAX: usize = 200;
 
 /// Maximum number of example values per column.
 const EXAMPLES_MAX: usize = 3;
@@ -19,6 +26,9 @@ pub struct Schema {
     /// Number of rows, without the row of column names.
     rows: u64,
     columns: Vec<Column>,
+    /// Number of columns that are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_columns: Option<usize>,
 }
 
 /// Description of a column.
@@ -48,7 +58,8 @@ enum Kind {
 }
 
 /// Describes a CSV file: its columns with their types, examples and number of empty cells, and how
-/// many rows it has. Call this first to learn the names of the columns.
+/// many rows it has. Call this first to learn the names of the columns. Only the first 200 columns
+/// are described; `more_columns` is the number of the others.
 #[tool(title = "Columns of a CSV file", read_only, idempotent, open_world = false)]
 pub fn schema(
     /// The path of the file, for example `/data/sales.csv`.
@@ -61,8 +72,9 @@ pub fn schema(
     let mut columns: Vec<Column> = table
         .columns()
         .iter()
+        .take(COLUMNS_MAX)
         .map(|name| Column {
-            name: name.clone(),
+            name: names::cut(name, NAME_LENGTH_MAX),
             kind: Kind::Empty,
             empty: 0,
             examples: Vec::new(),
@@ -73,7 +85,8 @@ pub fn schema(
             column.see(cell(row, index));
         }
     }
-    Ok(Schema { rows: table.rows(), columns })
+    let more_columns = table.columns().len().checked_sub(COLUMNS_MAX).filter(|more| *more > 0);
+    Ok(Schema { rows: table.rows(), columns, more_columns })
 }
 
 impl Column {
@@ -131,7 +144,7 @@ mod tests {
     use cofferdam_sdk::{json, testing};
 
     use super::{Kind, schema};
-    use crate::table::SALES;
+    use crate::table::{SALES, Written};
 
     #[test]
     fn describes_columns() {
@@ -150,6 +163,20 @@ mod tests {
                 r#"{"name":"paid","type":"boolean","empty":0,"examples":["true","false"]}"#,
             ]
         );
+    }
+
+    #[test]
+    fn many_columns_are_cut() {
+        let names: Vec<_> = (0..20_000).map(|number| format!("column {number}")).collect();
+        let file = Written::new("columns.csv", &format!("{}\n", names.join(",")));
+        let value = testing::call::<schema>(json!({"file": file.path()})).unwrap();
+        assert_eq!(value["columns"].as_array().unwrap().len(), 200);
+        assert_eq!(value["more_columns"], 19_800);
+        let name = "a".repeat(300);
+        let file = Written::new("name.csv", &format!("{name}\n"));
+        let value = testing::call::<schema>(json!({"file": file.path()})).unwrap();
+        assert_eq!(value["columns"][0]["name"], format!("{}…", "a".repeat(200)));
+        assert_eq!(value["more_columns"], json!(null));
     }
 
     #[test]

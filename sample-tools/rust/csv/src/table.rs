@@ -1,6 +1,7 @@
 //! Reads a CSV file as rows under column names.
 
 use std::fs::File;
+use std::io::{self, Read};
 
 use cofferdam_sdk::{ToolFailure, call};
 use csv::{Reader, ReaderBuilder, StringRecord};
@@ -10,10 +11,13 @@ use crate::{names, paths};
 /// Number of rows between progress reports: small enough to be noticed, large enough to be cheap.
 const ROWS_PER_REPORT: u64 = 10_000;
 
+/// Maximum bytes of a row. A quote that is not closed makes one row of the rest of a file.
+const ROW_BYTES_MAX: u64 = 4 << 20;
+
 /// Open file whose first row contains the names of the columns.
 pub(crate) struct Table {
     columns: Vec<String>,
-    reader: Reader<File>,
+    reader: Reader<Limited>,
     row: StringRecord,
     rows: u64,
     size: u64,
@@ -27,9 +31,13 @@ impl Table {
                 .permanent()
         })?;
         let (file, size) = paths::open(path)?;
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(file);
-        let columns: Vec<String> =
-            reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect();
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Limited::new(file));
+        let columns: Vec<String> = reader
+            .headers()
+            .map_err(|error| unreadable(&error, 1))?
+            .iter()
+            .map(str::to_owned)
+            .collect();
         if columns.is_empty() {
             return Err(ToolFailure::new(format!(
                 "`{path}` is empty: it has no row of column names"
@@ -54,7 +62,10 @@ impl Table {
 
     /// Returns the next row, or `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<&StringRecord>, ToolFailure> {
-        if !self.reader.read_record(&mut self.row).map_err(unreadable)? {
+        let line = self.reader.position().line();
+        self.reader.get_mut().left = ROW_BYTES_MAX;
+        let is_row = self.reader.read_record(&mut self.row);
+        if !is_row.map_err(|error| unreadable(&error, line))? {
             return Ok(None);
         }
         self.rows += 1;
@@ -77,9 +88,39 @@ impl Table {
     }
 }
 
-/// Returns a failure with the message of an error, which names the line for the model.
-fn unreadable(error: csv::Error) -> ToolFailure {
-    ToolFailure::new(error.to_string()).permanent()
+/// Returns a failure that names the line for the model: that of an error in the file is part of its
+/// message, and otherwise the row begins in `line`.
+fn unreadable(error: &csv::Error, line: u64) -> ToolFailure {
+    let message = match error.kind() {
+        csv::ErrorKind::Io(_) => format!("the row from line {line} cannot be read: {error}"),
+        _ => error.to_string(),
+    };
+    ToolFailure::new(message).permanent()
+}
+
+/// A file that fails after a number of bytes.
+struct Limited {
+    file: File,
+    left: u64,
+}
+
+impl Limited {
+    fn new(file: File) -> Self {
+        Self { file, left: ROW_BYTES_MAX }
+    }
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "a row has more than {ROW_BYTES_MAX} bytes, perhaps because of a quote that is not \
+                 closed"
+            ))
+        })?;
+        Ok(read)
+    }
 }
 
 /// Returns a cell, or an empty string if the row is shorter.
@@ -91,9 +132,34 @@ pub(crate) fn cell(row: &StringRecord, column: usize) -> &str {
 #[cfg(test)]
 pub(crate) const SALES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sales.csv");
 
+/// File that a test writes.
+#[cfg(test)]
+pub(crate) struct Written(std::path::PathBuf);
+
+#[cfg(test)]
+impl Written {
+    pub(crate) fn new(name: &str, content: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("{}-{name}", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Drop for Written {
+    fn drop(&mut self) {
+        // A file that stays harms no other test.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{SALES, Table};
+    use super::{SALES, Table, Written};
 
     fn message<T>(result: Result<T, cofferdam_sdk::ToolFailure>) -> String {
         result.err().map(|failure| failure.to_string()).unwrap_or_default()
@@ -110,6 +176,26 @@ mod tests {
         }
         assert_eq!(products, ["tea", "coffee", "coffee", "tea", "tea \"gold\""]);
         assert_eq!(table.rows(), 5);
+    }
+
+    #[test]
+    fn long_rows_are_refused() {
+        let long = "x".repeat(5 << 20);
+        let expected = |line| {
+            format!(
+                "the row from line {line} cannot be read: a row has more than 4194304 bytes, \
+                 perhaps because of a quote that is not closed"
+            )
+        };
+        let file = Written::new("quote.csv", &format!("a\n1\n\"{}", "2\n".repeat(3 << 20)));
+        let mut table = Table::open(file.path(), ',').unwrap();
+        assert!(table.next().unwrap().is_some());
+        assert_eq!(message(table.next().map(drop)), expected(3));
+        let file = Written::new("cell.csv", &format!("a\n{long}\n"));
+        let mut table = Table::open(file.path(), ',').unwrap();
+        assert_eq!(message(table.next().map(drop)), expected(2));
+        let file = Written::new("header.csv", &long);
+        assert_eq!(message(Table::open(file.path(), ',')), expected(1));
     }
 
     #[test]
