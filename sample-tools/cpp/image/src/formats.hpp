@@ -39,6 +39,3 @@ std::optional<image> read_heif(const reader &file);
 
 // Returns the orientation in EXIF data, which has the form of a TIFF file, or 1 if it is missing.
 std::int64_t orientation_of(const reader &exif);
-
-// Maximum number of pieces that are read of a file, for files that consist only of pieces.
-constexpr int PIECES_MAX = 50'000;

@@ -5,9 +5,9 @@ namespace {
 std::uint64_t table_bytes(std::uint32_t flags) { return flags & 0x80 ? 3u << ((flags & 7) + 1) : 0; }
 
 // Returns the offset after a chain of blocks that each begin with their length, or nothing if the
-// chain is cut off or has no end.
+// chain is cut off or the file has too many pieces.
 std::optional<std::uint64_t> behind_blocks(const reader &file, std::uint64_t at) {
-    for (int piece = 0; piece < PIECES_MAX; piece++) {
+    while (file.next_piece()) {
         auto length = file.little(at, 1);
         if (!length) return std::nullopt;
         at += 1 + *length;
@@ -25,7 +25,7 @@ std::optional<image> read_gif(const reader &file) {
     gif.frames = 0;
     std::optional<std::uint64_t> at = 13 + table_bytes(*flags);
     // A file that is cut off still shows the frames before the cut.
-    for (int piece = 0; at && piece < PIECES_MAX; piece++) {
+    while (at && file.next_piece()) {
         auto kind = file.little(*at, 1);
         if (kind == 0x21u) {
             at = behind_blocks(file, *at + 2);
@@ -38,5 +38,6 @@ std::optional<image> read_gif(const reader &file) {
             break;
         }
     }
+    if (file.has_too_many_pieces()) return std::nullopt;
     return gif;
 }

@@ -12,7 +12,7 @@ bool is_frame(std::uint32_t marker) {
 std::optional<image> read_jpeg(const reader &file) {
     image jpeg{"JPEG", "image/jpeg"};
     std::uint64_t at = 2;
-    for (int piece = 0; piece < PIECES_MAX; piece++) {
+    while (file.next_piece()) {
         auto mark = file.big(at, 1), marker = file.big(at + 1, 1);
         if (!marker || *mark != 0xFF) return std::nullopt;
         if (*marker == 0xFF) {

@@ -5,6 +5,7 @@
 #include "formats.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 using cofferdam::fail;
@@ -40,6 +41,9 @@ result<image> look_at(const reader &file, const std::string &name) {
         if (!file.has(format.offset, format.magic)) continue;
         auto found = format.read(file);
         if (found) return *found;
+        if (file.has_too_many_pieces())
+            return fail(name + " has more than " + std::to_string(reader::PIECES_MAX) + " pieces, which is the maximum")
+                .suggest("have it saved again by a program for images");
         return fail(name + " starts like an image, and its header is cut off or damaged").suggest("pass the whole file");
     }
     return fail(name + " is not an image of a known format").suggest("pass PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF or HEIC");
@@ -99,11 +103,15 @@ struct listing {
 
     static auto fields() {
         return cofferdam::fields(field("images", &listing::images, "By path."),
-                                 field("truncated", &listing::truncated, "Whether there are more."));
+                                 field("truncated", &listing::truncated, "Whether there are more, left out by number or time."));
     }
 };
 
 constexpr std::size_t IMAGES_MAX = 200;
+
+// Less than the time of the CPU that the host grants a call by default. Images with many pieces
+// could take all of it.
+constexpr std::chrono::seconds LISTING_TIME_MAX{5};
 
 result<listing> list_images(const directory &given) {
     auto entries = cofferdam::files::list(given.store, given.directory, given.recursive,
@@ -111,9 +119,10 @@ result<listing> list_images(const directory &given) {
     if (!entries) return std::unexpected(entries.error());
     std::string folder = "/" + given.store + (given.directory.empty() ? "" : "/" + given.directory);
     listing listing;
+    auto end = std::chrono::steady_clock::now() + LISTING_TIME_MAX;
     for (const auto &entry : *entries) {
         if (entry.is_directory) continue;
-        listing.truncated = listing.images.size() == IMAGES_MAX;
+        listing.truncated = listing.images.size() == IMAGES_MAX || std::chrono::steady_clock::now() > end;
         if (listing.truncated) break;
         listed &one = listing.images.emplace_back(listed{folder + "/" + entry.name, {}, {}});
         auto info = image_info({.file = one.path, .base64 = {}});

@@ -18,12 +18,13 @@ std::optional<image> read_png(const reader &file) {
     if (!file.has(12, "IHDR") || !colour_type) return std::nullopt;
     image png{"PNG", "image/png", *width, *height, *bits, channels_of(*colour_type)};
     std::uint64_t at = 8;
-    for (int piece = 0; piece < PIECES_MAX; piece++) {
+    while (file.next_piece()) {
         auto length = file.big(at, 4);
         if (!length || file.has(at + 4, "IEND")) break;
         if (file.has(at + 4, "acTL")) png.frames = file.big(at + 8, 4).value_or(1);
         if (file.has(at + 4, "eXIf")) png.orientation = orientation_of(file.part(at + 8, *length));
         at += 12 + std::uint64_t(*length);
     }
+    if (file.has_too_many_pieces()) return std::nullopt;
     return png;
 }

@@ -28,13 +28,23 @@ class reader {
     std::optional<std::uint32_t> big(std::uint64_t offset, int bytes) const { return number(offset, bytes, order::big); }
     std::optional<std::uint32_t> little(std::uint64_t offset, int bytes) const { return number(offset, bytes, order::little); }
 
+    // Counts a piece of the file, such as a chunk. Returns false after too many, for files that
+    // consist only of pieces. All parts of a file have one count.
+    bool next_piece() const { return ++*pieces_ <= PIECES_MAX; }
+    bool has_too_many_pieces() const { return *pieces_ > PIECES_MAX; }
+
     // Reads at most 16 bytes; fewer at the end.
     std::string text(std::uint64_t offset, std::size_t length) const;
     bool has(std::uint64_t offset, std::string_view bytes) const { return text(offset, bytes.size()) == bytes; }
 
+    static constexpr std::uint64_t PIECES_MAX = 1'000'000;
+
   private:
-    std::shared_ptr<std::FILE> file_;
+    struct buffered;
+
+    std::shared_ptr<buffered> file_;
     std::shared_ptr<const std::string> bytes_;
     std::uint64_t start_ = 0;
     std::uint64_t size_ = 0;
+    std::shared_ptr<std::uint64_t> pieces_ = std::make_shared<std::uint64_t>(0);
 };

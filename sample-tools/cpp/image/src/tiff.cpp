@@ -26,17 +26,23 @@ std::optional<std::uint32_t> value(const reader &file, std::uint64_t entry, orde
     return offset ? file.number(*offset, 2, order) : std::nullopt;
 }
 
-// Calls `use` with tag and value of each entry. Returns the offset of the next directory, or 0.
-template <class Use> std::uint32_t each_entry(const reader &file, std::uint32_t directory, order order, Use use) {
+// Calls `use` with tag and value of each entry.
+template <class Use> void each_entry(const reader &file, std::uint32_t directory, order order, Use use) {
     auto count = file.number(directory, 2, order);
-    if (!count || *count > ENTRIES_MAX) return 0;
+    if (!count || *count > ENTRIES_MAX) return;
     std::uint64_t entry = std::uint64_t(directory) + 2;
     for (std::uint32_t left = *count; left; left--, entry += 12) {
         auto tag = file.number(entry, 2, order);
         auto held = value(file, entry, order);
         if (tag && held) use(*tag, *held);
     }
-    return file.number(entry, 4, order).value_or(0);
+}
+
+// Returns the offset of the directory after this one, or 0.
+std::uint32_t next_of(const reader &file, std::uint32_t directory, order order) {
+    auto count = file.number(directory, 2, order);
+    if (!count || *count > ENTRIES_MAX) return 0;
+    return file.number(std::uint64_t(directory) + 2 + 12 * *count, 4, order).value_or(0);
 }
 
 } // namespace
@@ -57,15 +63,16 @@ std::optional<image> read_tiff(const reader &file) {
     auto directory = order ? file.number(4, 4, *order) : std::nullopt;
     if (!directory) return std::nullopt;
     image tiff{"TIFF", "image/tiff"};
-    std::uint32_t next = each_entry(file, *directory, *order, [&](std::uint32_t tag, std::uint32_t value) {
+    each_entry(file, *directory, *order, [&](std::uint32_t tag, std::uint32_t value) {
         if (tag == WIDTH) tiff.width = value;
         if (tag == HEIGHT) tiff.height = value;
         if (tag == BITS) tiff.bits = value;
         if (tag == CHANNELS) tiff.channels = value;
         if (tag == ORIENTATION && value >= 1 && value <= 8) tiff.orientation = value;
     });
+    std::uint32_t next = next_of(file, *directory, *order);
     // Directories can point back to each other.
-    for (; next && tiff.frames < PAGES_MAX; tiff.frames++) next = each_entry(file, next, *order, [](std::uint32_t, std::uint32_t) {});
+    for (; next && tiff.frames < PAGES_MAX; tiff.frames++) next = next_of(file, next, *order);
     if (!tiff.width || !tiff.height) return std::nullopt;
     return tiff;
 }

@@ -27,7 +27,7 @@ std::optional<image> read_webp(const reader &file) {
     bool has_canvas = false;
     std::int64_t frames = 0;
     std::uint64_t at = 12;
-    for (int piece = 0; piece < PIECES_MAX; piece++) {
+    while (file.next_piece()) {
         auto length = file.little(at + 4, 4);
         if (!length) break;
         std::string kind = file.text(at, 4);
@@ -49,7 +49,7 @@ std::optional<image> read_webp(const reader &file) {
         }
         at += 8 + std::uint64_t(*length) + (*length & 1);
     }
-    if (!has_canvas) return std::nullopt;
+    if (!has_canvas || file.has_too_many_pieces()) return std::nullopt;
     if (frames) webp.frames = frames;
     return webp;
 }
