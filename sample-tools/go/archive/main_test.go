@@ -1,13 +1,17 @@
 package main
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"cofferdam"
 	"cofferdam/cofferdamtest"
 )
 
@@ -54,9 +58,63 @@ func TestAnEntryThatUnpacksToTooMuch(t *testing.T) {
 	}
 }
 
+func TestAListingThatUnpacksToTooMuch(t *testing.T) {
+	var content bytes.Buffer
+	packer := gzip.NewWriter(&content)
+	writer := tar.NewWriter(packer)
+	for _, name := range []string{"a", "b"} {
+		_ = writer.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 20 << 20, Mode: 0o600})
+		_, _ = writer.Write(make([]byte, 20<<20))
+	}
+	_ = writer.Close()
+	_ = packer.Close()
+	_, err := cofferdamtest.Call("list_archive", map[string]string{"file": written(t, content.Bytes())})
+	var failure *cofferdam.Failure
+	if !errors.As(err, &failure) || failure.Suggestion != "do not unpack it; "+listAdvice {
+		t.Errorf("found %v", err)
+	}
+}
+
+// zipped returns a zip file of files with a content.
+func zipped(t testing.TB, content string, names ...string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	writer := zip.NewWriter(&packed)
+	for _, name := range names {
+		entry, err := writer.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = entry.Write([]byte(content))
+	}
+	_ = writer.Close()
+	return written(t, packed.Bytes())
+}
+
+func TestNamesThatAreThereTwice(t *testing.T) {
+	name := zipped(t, "", "a.txt", "b.txt", "./a.txt", "a.txt", "c/", "c/")
+	listing, err := cofferdamtest.Call("list_archive", map[string]string{"file": name})
+	expected := `"warnings":["` + "`./a.txt`" + ` is there more than once: programs differ in which one they unpack"]`
+	if err != nil || !strings.Contains(listing, expected) {
+		t.Errorf("found %s, %v", listing, err)
+	}
+}
+
+func TestAMatchInTwoPiecesOfALine(t *testing.T) {
+	for _, offset := range []int{0, 64<<10 - 3, 64<<10 - 1, 64 << 10, 128<<10 - 4} {
+		line := strings.Repeat("x", offset) + "needle" + strings.Repeat("y", 200<<10)
+		name := zipped(t, "first\n"+line+"\nneedle\n", "a.js")
+		found, err := cofferdamtest.Call("search_archive", map[string]string{"file": name, "pattern": "need+le"})
+		if err != nil || strings.Count(found, `"line":2`) != 1 || strings.Count(found, `"line":3`) != 1 {
+			t.Errorf("%d: found %.200s, %v", offset, found, err)
+		}
+	}
+}
+
 func TestDangers(t *testing.T) {
 	for name, expected := range map[string]string{
 		"a/b": "", "a/../../b": "leads out", "/a": "absolute", `C:\a`: "absolute", `..\a`: "leads out", "": "no name", "a\nb": "no name",
+		"gpj\u202efdp.exe": "U+202E", "עברית.txt": "",
 	} {
 		if found := dangerOf(entry{path: name, kind: "file"}); !strings.Contains(found, expected) || (expected == "") != (found == "") {
 			t.Errorf("%q: found %s", name, found)

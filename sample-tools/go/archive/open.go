@@ -51,8 +51,9 @@ type archive struct {
 	walk func(visit func(entry) (enough bool, err error)) error
 }
 
-// with opens an archive, whose format it detects by the content, and closes it.
-func with(name string, use func(archive) error) error {
+// with opens an archive, whose format it detects by the content, and closes it. The advice is what
+// to do about an archive that unpacks to too much.
+func with(name, advice string, use func(archive) error) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return cannotRead(name, err)
@@ -69,7 +70,7 @@ func with(name string, use func(archive) error) error {
 	if err == nil {
 		err = use(opened)
 	}
-	return explained(name, err)
+	return explained(name, advice, err)
 }
 
 func recognised(file *os.File, size int64) (archive, error) {
@@ -243,14 +244,14 @@ func (it *limited) Read(to []byte) (int, error) {
 }
 
 // explained converts an error to a failure for a model.
-func explained(name string, err error) error {
+func explained(name, advice string, err error) error {
 	var failure *cofferdam.Failure
 	switch {
 	case err == nil, errors.As(err, &failure):
 		return err
 	case errors.Is(err, errBomb):
 		return cofferdam.Failf("the archive unpacks to far more than it is, or to more than %d MiB: it may be made to fill memories", unpackedBytesMax>>20).
-			Suggest("do not unpack it; list it, or read the beginning of an entry")
+			Suggest("do not unpack it; %s", advice)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return cofferdam.Failf("the archive `%s` ends too early: it is not complete", name)
 	default:

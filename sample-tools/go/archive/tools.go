@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"mime"
 	"path"
@@ -22,11 +23,22 @@ const (
 	matchesMax = 100
 	// A longer line, such as minified code, is cut.
 	lineBytesMax = 500
+	// A match of at most this length is found wherever it is in a line.
+	overlapBytes = 4 << 10
 	// The same limit as in the host's own search.
 	patternBytesMax = 256
 	// Maximum number of names in a failure.
 	suggestedMax = 5
 	warningsMax  = 20
+	// Maximum number of names that are compared to find those that are there twice. A tar file may
+	// have any number.
+	namesMax = zipEntriesMax
+)
+
+// Advice about an archive that unpacks to too much.
+const (
+	listAdvice = "read or search an entry near its beginning, if you know the path of one"
+	readAdvice = "list it, or read the beginning of an entry"
 )
 
 // ListInput contains the arguments of list_archive.
@@ -63,7 +75,8 @@ func listArchive(call *cofferdam.Call, in ListInput) (*Listing, error) {
 	}
 	listing := &Listing{Entries: []Entry{}, Warnings: []string{}}
 	packed := int64(0)
-	err := with(in.File, func(archive archive) error {
+	names := names{seed: maphash.MakeSeed(), count: map[uint64]int{}}
+	err := with(in.File, listAdvice, func(archive archive) error {
 		listing.Format = archive.format
 		return archive.walk(func(it entry) (bool, error) {
 			listing.Count++
@@ -71,6 +84,9 @@ func listArchive(call *cofferdam.Call, in ListInput) (*Listing, error) {
 			packed += it.packed
 			if danger := dangerOf(it); danger != "" {
 				listing.warn("`%s` %s", it.path, danger)
+			}
+			if names.isSecond(it) {
+				listing.warn("`%s` is there more than once: programs differ in which one they unpack", it.path)
 			}
 			if matches(in.Glob, it.path) {
 				if len(listing.Entries) < in.Limit {
@@ -112,6 +128,25 @@ func shown(it entry) Entry {
 	return entry
 }
 
+// names counts the files of each name, as hashes, which need less memory.
+type names struct {
+	seed  maphash.Seed
+	count map[uint64]int
+}
+
+// isSecond counts an entry and reports whether it is the second file of its name.
+func (names *names) isSecond(it entry) bool {
+	if it.kind == "directory" {
+		return false
+	}
+	name := maphash.String(names.seed, path.Clean(strings.ReplaceAll(it.path, `\`, "/")))
+	if names.count[name] == 0 && len(names.count) == namesMax {
+		return false
+	}
+	names.count[name]++
+	return names.count[name] == 2
+}
+
 // dangerOf describes the damage of unpacking an entry without checks.
 func dangerOf(it entry) string {
 	slashed := strings.ReplaceAll(it.path, `\`, "/")
@@ -126,9 +161,13 @@ func dangerOf(it entry) string {
 		return "is a device or something like it"
 	case it.kind == "link" && (path.IsAbs(it.target) || strings.HasPrefix(path.Join(path.Dir(slashed), it.target), "..")):
 		return fmt.Sprintf("is a link that leads out: to `%s`", it.target)
-	default:
-		return ""
 	}
+	for _, character := range it.path {
+		if unicode.Is(unicode.Bidi_Control, character) {
+			return fmt.Sprintf("has the invisible character %U, which can make its name look like another", character)
+		}
+	}
+	return ""
 }
 
 // ReadInput contains the arguments of read_archive_entry.
@@ -142,7 +181,7 @@ type ReadInput struct {
 func readEntry(_ *cofferdam.Call, in ReadInput) ([]cofferdam.Content, error) {
 	var contents []cofferdam.Content
 	var others []string
-	err := with(in.File, func(archive archive) error {
+	err := with(in.File, readAdvice, func(archive archive) error {
 		return archive.walk(func(it entry) (bool, error) {
 			if it.path != in.Entry || it.open == nil {
 				if len(others) < suggestedMax && it.open != nil {
@@ -248,7 +287,7 @@ func searchArchive(call *cofferdam.Call, in SearchInput) (*Found, error) {
 		return nil, cofferdam.Failf("`%s` is not a regular expression: %v", in.Pattern, err).Suggest("write a backslash before letters that mean something, such as `\\(`")
 	}
 	found := &Found{Matches: []Match{}}
-	err = with(in.File, func(archive archive) error {
+	err = with(in.File, readAdvice, func(archive archive) error {
 		return archive.walk(func(it entry) (bool, error) {
 			if it.open == nil || !matches(in.Glob, it.path) {
 				return false, call.Err()
@@ -274,25 +313,32 @@ func (found *Found) search(it entry, pattern *regexp.Regexp) error {
 		return nil
 	}
 	found.Searched++
-	for number := 1; ; number++ {
-		// A line that is longer than the buffer is searched in pieces, which count as one line.
-		line, isPrefix, err := reader.ReadLine()
+	// A line that is longer than the buffer is searched in pieces, each with the end of the one before
+	// it, because a match can be in both.
+	var searched []byte
+	isFound := false
+	for number := 1; ; {
+		piece, isPrefix, err := reader.ReadLine()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if pattern.Match(line) {
+		overlap := searched[max(0, len(searched)-overlapBytes):]
+		searched = append(searched[:copy(searched, overlap)], piece...)
+		if !isFound && pattern.Match(searched) {
 			if len(found.Matches) == matchesMax {
 				found.Truncated = true
 				return nil
 			}
-			text := strings.ToValidUTF8(string(line[:min(len(line), lineBytesMax)]), "\uFFFD")
+			isFound = true
+			text := strings.ToValidUTF8(string(searched[:min(len(searched), lineBytesMax)]), "\uFFFD")
 			found.Matches = append(found.Matches, Match{it.path, number, text})
 		}
-		if isPrefix {
-			number--
+		if !isPrefix {
+			number++
+			searched, isFound = searched[:0], false
 		}
 	}
 }
