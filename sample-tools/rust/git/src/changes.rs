@@ -17,6 +17,18 @@ use crate::tree::{Entries, Entry, EntryKind, join};
 /// Maximum number of changed files in a result.
 const FILES_MAX: usize = 1000;
 
+/// Maximum number of changed files that are counted. More trees are not read.
+const COUNTED_MAX: usize = 100_000;
+
+/// Bytes of a list of files that is returned whole, whatever the call asks for.
+const LIST_BYTES_MIN: usize = 32 << 10;
+
+/// Bytes of a list of files that leave the text of the differences as long as the call asks for.
+const LIST_BYTES_FREE: usize = 4 << 10;
+
+/// Approximate number of bytes of a file in a list, without its path.
+const FILE_BYTES: usize = 64;
+
 /// Maximum number of bytes that a call reads to compare files.
 const COMPARED_BYTES_MAX: usize = 64 << 20;
 
@@ -63,6 +75,9 @@ pub struct FileChange {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Differences {
     files: Vec<FileChange>,
+    /// Number of files that were left out, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_files: Option<usize>,
     /// Differences of the lines in the unified format.
     diff: String,
     /// True if files or a part of the text were dropped because of a limit.
@@ -78,17 +93,20 @@ pub(crate) struct Change {
     pub(crate) after: Option<Entry>,
 }
 
-/// Returns the files that differ, sorted by path, with renames, and true if there are more.
+/// Returns the files that differ, sorted by path, with renames, and the number of others, at least.
 pub(crate) fn between(
     objects: &Objects,
     before: Option<Id>,
     after: Option<Id>,
     paths: &Paths,
-) -> Result<(Vec<Change>, bool), Error> {
+) -> Result<(Vec<Change>, usize), Error> {
     let mut changes = Vec::new();
-    let mut is_truncated = false;
+    let mut more = 0;
     let mut open = VecDeque::from([(String::new(), before, after)]);
     while let Some((directory, before, after)) = open.pop_front() {
+        if more >= COUNTED_MAX {
+            break;
+        }
         let (mut old, new) = (entries(objects, before)?, entries(objects, after)?);
         let mut pairs: Vec<_> =
             new.into_iter().map(|(name, entry)| (old.remove(&name), Some(entry), name)).collect();
@@ -107,17 +125,16 @@ pub(crate) fn between(
             let before = before.filter(|entry| !is_directory(entry));
             let after = after.filter(|entry| !is_directory(entry));
             if (before.is_some() || after.is_some()) && paths.contains(&path) {
-                if changes.len() == FILES_MAX {
-                    is_truncated = true;
-                    break;
+                match changes.len() < FILES_MAX {
+                    true => changes.push(Change { path, old_path: None, before, after }),
+                    false => more += 1,
                 }
-                changes.push(Change { path, old_path: None, before, after });
             }
         }
     }
     find_renames(objects, &mut changes)?;
     changes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok((changes, is_truncated))
+    Ok((changes, more))
 }
 
 fn entries(objects: &Objects, tree: Option<Id>) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
@@ -203,10 +220,14 @@ pub(crate) fn text(objects: &Objects, id: &Id) -> Result<Option<Rc<[u8]>>, Error
 /// Compares the lines of changed files.
 pub(crate) fn compare(
     objects: &Objects,
-    (changes, is_truncated): (Vec<Change>, bool),
+    (mut changes, more): (Vec<Change>, usize),
     context: usize,
     bytes_max: usize,
 ) -> Result<Differences, Error> {
+    let (listed, list_bytes) = fitting(&changes, bytes_max.max(LIST_BYTES_MIN));
+    let more = more + changes.len() - listed;
+    changes.truncate(listed);
+    let bytes_max = bytes_max.saturating_sub(list_bytes.saturating_sub(LIST_BYTES_FREE));
     let mut compared = 0;
     let mut diff = String::new();
     let mut files = Vec::new();
@@ -222,7 +243,22 @@ pub(crate) fn compare(
         files.push(file);
     }
     let is_cut = output::cut(&mut diff, bytes_max);
-    Ok(Differences { files, diff, truncated: is_truncated || is_cut })
+    let more_files = Some(more).filter(|more| *more > 0);
+    Ok(Differences { files, diff, truncated: more_files.is_some() || is_cut, more_files })
+}
+
+/// Returns how many of the first changes fit in a list of at most `bytes_max` bytes, and its bytes.
+fn fitting(changes: &[Change], bytes_max: usize) -> (usize, usize) {
+    let mut bytes = 0;
+    for (index, change) in changes.iter().enumerate() {
+        let old_path = change.old_path.as_ref().map_or(0, String::len);
+        let longer = bytes + FILE_BYTES + change.path.len() + old_path;
+        if longer > bytes_max {
+            return (index, bytes);
+        }
+        bytes = longer;
+    }
+    (changes.len(), bytes)
 }
 
 const SUBMODULE: &str = "a submodule: its commit differs";

@@ -137,6 +137,42 @@ fn a_commit_shows_its_changes() {
 }
 
 #[test]
+fn long_lists_of_files_are_cut() {
+    let folder = Temporary::new("many");
+    copy(Path::new(POEMS), &folder.0);
+    // Names of objects are not checked against their content.
+    let write = |name: &str, content: &[u8]| {
+        let (start, rest) = name.split_at(2);
+        let file = folder.0.join("objects").join(start).join(rest);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, deflate(content)).unwrap();
+    };
+    let (tree, commit, file) = ("aa".repeat(20), "bb".repeat(20), "cc".repeat(20));
+    let entry = |number| [format!("100644 file {number:040}\0").as_bytes(), &[0xcc; 20]].concat();
+    let entries = (0..2500).flat_map(entry).collect::<Vec<_>>();
+    write(&file, b"blob 5\0poem\n");
+    write(&tree, &[format!("tree {}\0", entries.len()).as_bytes(), &entries].concat());
+    let text = format!("tree {tree}\nauthor A <a@b> 1700000000 +0000\n\nMany\n");
+    write(&commit, format!("commit {}\0{text}", text.len()).as_bytes());
+
+    let show = |max_bytes: usize| {
+        let arguments = json!({"repository": folder.0, "revision": commit, "max_bytes": max_bytes});
+        testing::call::<show::git_show>(arguments).unwrap()["changes"].take()
+    };
+    for max_bytes in [0, 32 << 10, 64 << 10] {
+        let changes = show(max_bytes);
+        let files = changes["files"].as_array().unwrap().len();
+        assert_eq!(changes["more_files"], 2500 - files);
+        assert_eq!(changes["truncated"], true);
+        let expected = max_bytes.max(32 << 10);
+        let found = changes.to_string().len();
+        assert!(found > expected / 2 && found < expected + (12 << 10), "{max_bytes}: {found}");
+        assert_eq!(changes["diff"] == "", max_bytes == 0);
+    }
+    assert_eq!(show(512 << 10)["files"].as_array().unwrap().len(), 1000);
+}
+
+#[test]
 fn any_commit_can_be_searched_and_read() {
     let arguments = json!({"repository": POEMS, "pattern": "^(roses|fn) ", "revision": "sugar"});
     let found = testing::call::<grep::git_grep>(arguments).unwrap();

@@ -33,7 +33,8 @@ pub fn git_show(
     /// Number of unchanged lines around each change, up to 50.
     #[tool(default = 3)]
     context: usize,
-    /// Maximum number of bytes of the differences, up to 524288; 0 for the list of files only.
+    /// Maximum number of bytes of the differences, up to 524288; 0 for the list of files only. A
+    /// list over 4096 bytes counts, and one over both 32768 bytes and this is cut.
     #[tool(default = 32_768)]
     max_bytes: usize,
 ) -> Result<Shown, ToolFailure> {
