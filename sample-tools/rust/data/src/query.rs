@@ -16,7 +16,7 @@ use crate::select;
 const SQL_BYTES_MAX: usize = 16 << 10;
 /// Maximum number of rows, whatever the call asks for.
 const ROWS_MAX: usize = 1_000;
-/// Maximum bytes of all rows of a result as JSON.
+/// Maximum bytes of the names of columns and all rows of a result as JSON.
 const RESULT_BYTES_MAX: usize = 256 << 10;
 
 /// Result of a query.
@@ -69,24 +69,42 @@ pub fn query(
         truncated: result.rows.len() > rows_max,
         cut_texts: 0,
     };
-    let mut bytes = 0;
+    let names = shown.columns.iter().map(|name| json_bytes(&Json::from(name.as_str())));
+    let mut bytes: usize = names.sum();
+    if bytes > RESULT_BYTES_MAX {
+        return Err(too_wide("the names of the columns need"));
+    }
     for row in result.rows.into_iter().take(rows_max) {
         let row: Vec<Json> = row
             .iter()
             .map(|value| {
                 let (json, is_cut) = value.shown();
                 shown.cut_texts += usize::from(is_cut);
-                bytes += json.to_string().len() + 1;
+                bytes += json_bytes(&json);
                 json
             })
             .collect();
         if bytes > RESULT_BYTES_MAX {
+            if shown.rows.is_empty() {
+                return Err(too_wide("the names of the columns and the first row need"));
+            }
             shown.truncated = true;
             break;
         }
         shown.rows.push(row);
     }
     Ok(shown)
+}
+
+/// Returns the bytes of a value in a result, with the comma that follows.
+fn json_bytes(value: &Json) -> usize {
+    value.to_string().len() + 1
+}
+
+fn too_wide(parts: &str) -> ToolFailure {
+    ToolFailure::new(format!("{parts} more than {RESULT_BYTES_MAX} bytes"))
+        .suggestion("select fewer columns")
+        .permanent()
 }
 
 fn parse(sql: &str) -> Result<Statement, ToolFailure> {

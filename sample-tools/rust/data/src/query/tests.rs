@@ -211,3 +211,25 @@ fn tables_have_short_names() {
     });
     assert_eq!(testing::call::<query>(arguments).unwrap()["rows"], json!([[5]]));
 }
+
+#[test]
+fn results_that_are_too_wide_are_refused() {
+    let path = std::env::temp_dir().join(format!("{}-wide.csv", std::process::id()));
+    let file = path.to_str().unwrap();
+    let names = |length: usize| {
+        let names = (0..20_000).map(|number| format!("{number:0length$}"));
+        names.collect::<Vec<_>>().join(",")
+    };
+    std::fs::write(&path, format!("{}\n", names(16))).unwrap();
+    check_failure(
+        &format!("SELECT * FROM '{file}'"),
+        "the names of the columns need more than 262144 bytes; select fewer columns",
+    );
+    std::fs::write(&path, format!("{}\n{}\n", names(5), names(16))).unwrap();
+    check_failure(
+        &format!("SELECT * FROM '{file}'"),
+        "the names of the columns and the first row need more than 262144 bytes; select fewer",
+    );
+    check(&format!("SELECT \"00001\" FROM '{file}'"), json!([["0000000000000001"]]));
+    std::fs::remove_file(&path).unwrap();
+}

@@ -38,6 +38,13 @@ impl CsvFile {
             .take(SNIFFED_BYTES as u64)
             .read_to_end(&mut start)
             .map_err(|error| unreadable(path, &error))?;
+        if is_utf16(&start) {
+            return Err(ToolFailure::new(format!(
+                "`{path}` looks like UTF-16 text, expected UTF-8"
+            ))
+            .suggestion("have the file converted, for example by `iconv -f UTF-16 -t UTF-8`")
+            .permanent());
+        }
         let mut file = Self {
             path: path.to_owned(),
             is_compressed,
@@ -162,6 +169,13 @@ pub(super) fn unreadable(path: &str, error: &dyn std::error::Error) -> ToolFailu
     ToolFailure::new(format!("`{path}` cannot be read: {error}")).permanent()
 }
 
+/// Returns whether text begins like UTF-16: with a byte order mark, or with many zeros, which are
+/// half of the bytes of Latin letters.
+fn is_utf16(start: &[u8]) -> bool {
+    let zeros = start.iter().filter(|byte| **byte == 0).count();
+    start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") || zeros * 4 > start.len()
+}
+
 /// Returns the most frequent delimiter of the first line.
 fn delimiter(start: &[u8]) -> u8 {
     let mut line = Vec::new();
@@ -181,7 +195,7 @@ fn delimiter(start: &[u8]) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CsvFile, delimiter};
+    use super::{CsvFile, delimiter, is_utf16};
     use crate::files::fixture;
     use crate::source::Source as _;
     use crate::source::tests::texts;
@@ -214,6 +228,30 @@ mod tests {
         let failure = texts(&file).unwrap_err();
         assert!(failure.contains("line 3 of"), "{failure}");
         assert!(failure.contains("has 3 cells, expected at most 2"), "{failure}");
+    }
+
+    #[test]
+    fn utf16_is_refused() {
+        let latin = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let marked = "\u{feff}a,größe\n1,2\n";
+        assert!(is_utf16(&latin(marked)));
+        assert!(is_utf16(&latin("a,b\n1,2\n")));
+        assert!(is_utf16(&marked.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>()));
+        assert!(!is_utf16(marked.as_bytes()));
+        assert!(!is_utf16(b"a,b\0c,d\n"));
+        assert!(!is_utf16(b""));
+        let path = std::env::temp_dir().join(format!("{}-utf16.csv", std::process::id()));
+        std::fs::write(&path, latin(marked)).unwrap();
+        let failure = CsvFile::open(path.to_str().unwrap(), false).err().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(
+            failure.to_string(),
+            format!(
+                "`{}` looks like UTF-16 text, expected UTF-8; have the file converted, for example \
+                 by `iconv -f UTF-16 -t UTF-8`",
+                path.display()
+            )
+        );
     }
 
     #[test]
