@@ -39,21 +39,34 @@ static bool is_harmless_pragma(const char *name, const char *argument, enum acce
     return access != READING && is_one_of(name, CHANGING_ONES);
 }
 
-// Authorizes each action of a statement. No statement can access another file.
-static int authorize(void *given, int action, const char *first, const char *second, const char *third, const char *fourth) {
-    (void)third, (void)fourth;
-    enum access access = *(const enum access *)given;
+// Returns whether an action of a statement is allowed. No statement can access another file.
+static bool is_allowed(enum access access, int action, const char *first, const char *second) {
     switch (action) {
     case SQLITE_SELECT:
     case SQLITE_READ:
     case SQLITE_FUNCTION:
-    case SQLITE_RECURSIVE: return SQLITE_OK;
-    case SQLITE_PRAGMA: return is_harmless_pragma(first, second, access) ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_RECURSIVE: return true;
+    case SQLITE_PRAGMA: return is_harmless_pragma(first, second, access);
     // An empty name is a database in memory, which VACUUM uses.
-    case SQLITE_ATTACH: return access != READING && first && !*first ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_DETACH: return access != READING ? SQLITE_OK : SQLITE_DENY;
-    default: return access != READING ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_ATTACH: return access != READING && first && !*first;
+    default: return access != READING;
     }
+}
+
+// The last action that was not allowed, for the advice of a failure.
+static struct {
+    int action;
+    // Whether the tool `execute` allows it. It allows to detach only what it attached.
+    bool can_be_executed;
+} denied;
+
+static int authorize(void *given, int action, const char *first, const char *second, const char *third, const char *fourth) {
+    (void)third, (void)fourth;
+    enum access access = *(const enum access *)given;
+    if (is_allowed(access, action, first, second)) return SQLITE_OK;
+    denied.action = action;
+    denied.can_be_executed = action != SQLITE_DETACH && is_allowed(CHANGING, action, first, second);
+    return SQLITE_DENY;
 }
 
 bool is_time_over(void) { return cofferdam_cancelled() || cofferdam_time_left_ms() < TIME_LEFT_MS_MIN; }
@@ -136,9 +149,13 @@ cofferdam_result failure_of(sqlite3 *database, enum access access) {
     const char *message = sqlite3_errmsg(database);
     switch (sqlite3_errcode(database)) {
     case SQLITE_AUTH:
-        if (access == READING)
+        if (access == READING && denied.can_be_executed)
             return cofferdam_suggest(cofferdam_fail("this statement does not only read"), "call `execute` to change the database");
-        return cofferdam_fail("this statement reaches beyond the database: %s", message);
+        if (denied.action == SQLITE_PRAGMA)
+            return cofferdam_suggest(cofferdam_fail("this pragma is not allowed here: %s", message),
+                                     "leave it out; call `schema` or `overview` to learn about the database");
+        return cofferdam_suggest(cofferdam_fail("this statement reaches beyond the database: %s", message),
+                                 "leave it out: a call works on one database, that of `file`");
     case SQLITE_INTERRUPT:
         return cofferdam_suggest(cofferdam_fail("the statement takes too long"),
                                  "narrow it with `WHERE`, use an index, or ask for less at once");

@@ -11,7 +11,29 @@ enum {
     SAMPLE_BYTES_MAX = 200,
     // Number of rows at which counting ends.
     COUNT_MAX = 1000000,
+    // Number of SQLite's virtual machine steps between checks of the work and the time.
+    STEPS = 20000,
+    // Maximum number of steps for one view, and for all views. A view can be a query without end.
+    VIEW_STEPS_MAX = 5000000,
+    VIEWS_STEPS_MAX = 40000000,
 };
+
+// Number of steps that are left for the view that is described, and for all views.
+typedef struct work {
+    int64_t view, views;
+    bool is_view;
+} work;
+
+static bool is_over(const work *work) { return work->is_view && (work->view <= 0 || work->views <= 0); }
+
+static int stop_work(void *given) {
+    work *work = given;
+    if (work->is_view) {
+        work->view -= STEPS;
+        work->views -= STEPS;
+    }
+    return is_over(work) || is_time_over();
+}
 
 static const char TABLES[] =
     "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
@@ -113,7 +135,9 @@ static int add_sample(cofferdam_writer *json, sqlite3 *database, const char *tab
     return code == SQLITE_ROW ? SQLITE_DONE : code;
 }
 
-static int add_table(cofferdam_writer *json, sqlite3 *database, const char *type, const char *name, int64_t rows) {
+static int add_table(cofferdam_writer *json, sqlite3 *database, work *work, const char *type, const char *name, int64_t rows) {
+    work->is_view = !strcmp(type, "view");
+    work->view = VIEW_STEPS_MAX;
     cofferdam_begin_object(json, NULL);
     cofferdam_add_text(json, "name", name);
     if (strcmp(type, "table")) cofferdam_add_text(json, "type", type);
@@ -124,9 +148,12 @@ static int add_table(cofferdam_writer *json, sqlite3 *database, const char *type
     if (code == SQLITE_DONE) code = add_count(json, database, name);
     if (code == SQLITE_DONE && rows) code = add_sample(json, database, name, rows);
     // One view that refers to a table that is gone does not hide all others.
+    bool is_too_long = code == SQLITE_INTERRUPT && is_over(work);
     if (code == SQLITE_ERROR) cofferdam_add_text(json, "problem", sqlite3_errmsg(database));
+    if (is_too_long) cofferdam_add_text(json, "problem", "reading its rows takes too long");
+    work->is_view = false;
     cofferdam_end(json);
-    return code == SQLITE_ERROR ? SQLITE_DONE : code;
+    return code == SQLITE_ERROR || is_too_long ? SQLITE_DONE : code;
 }
 
 COFFERDAM_TOOL(overview, "Describes the tables and views of an SQLite database for someone who does not know it: columns, primary and "
@@ -139,6 +166,8 @@ COFFERDAM_TOOL(overview, "Describes the tables and views of an SQLite database f
     opened opened = open_database(arguments->file, READING);
     if (!opened.database) return opened.failure;
     sqlite3_stmt *statement = NULL;
+    work work = {.views = VIEWS_STEPS_MAX};
+    sqlite3_progress_handler(opened.database, STEPS, stop_work, &work);
     if (prepare(opened.database, TABLES, arguments->table.data, &statement)) return failure_of(opened.database, READING);
     cofferdam_writer json = {0};
     cofferdam_begin_object(&json, NULL);
@@ -147,7 +176,7 @@ COFFERDAM_TOOL(overview, "Describes the tables and views of an SQLite database f
     int64_t tables = 0;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW && json.length < OVERVIEW_BYTES_MAX) {
         tables++;
-        if (add_table(&json, opened.database, text_at(statement, 0), text_at(statement, 1), arguments->sample_rows) != SQLITE_DONE)
+        if (add_table(&json, opened.database, &work, text_at(statement, 0), text_at(statement, 1), arguments->sample_rows) != SQLITE_DONE)
             return failure_of(opened.database, READING);
     }
     if (code != SQLITE_DONE && code != SQLITE_ROW) return failure_of(opened.database, READING);

@@ -101,6 +101,46 @@ static void test_import(void) {
     COFFERDAM_CHECK(strstr(value, "\"rows\":2}],\"truncated\":false"));
 }
 
+static void test_advice(void) {
+    static const char EXECUTE[] = "\"call `execute`";
+    const char *value = call("query", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("a.db"), "DELETE FROM t");
+    COFFERDAM_CHECK(strstr(value, "no such table"));
+    value = call("query", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("a.db"), "PRAGMA user_version = 3");
+    COFFERDAM_CHECK(strstr(value, EXECUTE));
+    static const char *const REFUSED[] = {"ATTACH '/data/b.db' AS b", "DETACH b", "PRAGMA journal_mode = WAL", "PRAGMA cache_size"};
+    for (size_t at = 0; at < sizeof REFUSED / sizeof *REFUSED; at++) {
+        value = call("query", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("a.db"), REFUSED[at]);
+        COFFERDAM_CHECK(strstr(value, "\"leave it out") && !strstr(value, EXECUTE));
+    }
+    value = call("execute", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("a.db"), REFUSED[0]);
+    COFFERDAM_CHECK(strstr(value, "a call works on one database"));
+    value = call("execute", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("a.db"), REFUSED[2]);
+    COFFERDAM_CHECK(strstr(value, "this pragma is not allowed here"));
+}
+
+// Views without end do not hide other views and tables.
+static void test_endless_views(void) {
+    static const char SQL[] = "CREATE TABLE t(a); INSERT INTO t VALUES (1); CREATE VIEW b AS SELECT a FROM t; CREATE VIEW z AS SELECT a FROM t;";
+    static const char VIEW[] = "CREATE VIEW %s AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+    call("execute", "{\"file\": \"%s\", \"sql\": \"%s\", \"create\": true}", path("views.db"), SQL);
+    const char *value = call("overview", "{\"file\": \"%s\"%s}", path("views.db"), "");
+    COFFERDAM_CHECK(!strstr(value, "problem"));
+    for (int number = 10; number < 30; number++) {
+        char name[8], sql[256];
+        snprintf(name, sizeof name, "v%d", number);
+        snprintf(sql, sizeof sql, VIEW, name);
+        call("execute", "{\"file\": \"%s\", \"sql\": \"%s\"}", path("views.db"), sql);
+    }
+    value = call("overview", "{\"file\": \"%s\"%s}", path("views.db"), "");
+    COFFERDAM_CHECK(strstr(value, "{\"name\":\"t\",\"columns\":[{\"name\":\"a\",\"type\":\"\"}],\"rows\":1"));
+    COFFERDAM_CHECK(strstr(value, "{\"name\":\"b\",\"type\":\"view\",\"columns\":[{\"name\":\"a\",\"type\":\"BLOB\"}],\"rows\":1"));
+    int problems = 0;
+    for (const char *at = value; (at = strstr(at, "reading its rows takes too long")); at++) problems++;
+    COFFERDAM_CHECK(problems == 20);
+    // A view that is short needs no more work than there is behind them.
+    COFFERDAM_CHECK(strstr(value, "{\"name\":\"z\",\"type\":\"view\",\"columns\":[{\"name\":\"a\",\"type\":\"BLOB\"}],\"rows\":1"));
+}
+
 // Changed databases end with a result or a failure.
 static void test_any_database(void) {
     static char bytes[1 << 16], changed[1 << 16];
@@ -125,8 +165,10 @@ int main(void) {
     test_rows();
     test_any_bytes();
     test_import();
+    test_advice();
+    test_endless_views();
     test_any_database();
-    static const char *const FILES[] = {"rows.csv", "a.csv", "a.db", "changed.db"};
+    static const char *const FILES[] = {"rows.csv", "a.csv", "a.db", "views.db", "changed.db"};
     for (size_t at = 0; at < sizeof FILES / sizeof *FILES; at++) remove(path(FILES[at]));
     rmdir(directory);
     return cofferdam_test_end();
