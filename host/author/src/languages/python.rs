@@ -354,13 +354,15 @@ struct Copy {
     sources: Option<GlobSet>,
     /// True if directories without sources are skipped.
     is_project: bool,
+    /// Directory that is copied, without links in its path.
+    root: PathBuf,
     files: usize,
     bytes: u64,
 }
 
 impl Copy {
     fn all() -> Self {
-        Self { sources: None, is_project: false, files: 0, bytes: 0 }
+        Self { sources: None, is_project: false, root: PathBuf::new(), files: 0, bytes: 0 }
     }
 
     fn of_project(project: &Project) -> Result<Self, BuildError> {
@@ -372,10 +374,11 @@ impl Copy {
         }
         let wrong = |error| BuildError::Project(format!("`[build] sources`: {error}"));
         let sources = if globs.is_empty() { None } else { Some(set.build().map_err(wrong)?) };
-        Ok(Self { sources, is_project: true, files: 0, bytes: 0 })
+        Ok(Self { sources, is_project: true, root: PathBuf::new(), files: 0, bytes: 0 })
     }
 
     fn run(mut self, from: &Path, to: &Path) -> Result<(), BuildError> {
+        self.root = fs::canonicalize(from).map_err(|error| BuildError::read(from, error))?;
         remove(to)?;
         self.folder(from, to, Path::new(""))
     }
@@ -386,7 +389,10 @@ impl Copy {
             let entry = entry.map_err(|error| BuildError::read(from, error))?;
             let (path, name) = (entry.path(), entry.file_name());
             let inside = inside.join(&name);
-            // Follows links, as Python does.
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if is_link && !self.follows(&path, from) {
+                continue;
+            }
             let data = fs::metadata(&path).map_err(|error| BuildError::read(&path, error))?;
             if data.is_dir() && self.has_folder(&path, &name) {
                 self.folder(&path, &to.join(&name), &inside)?;
@@ -396,6 +402,16 @@ impl Copy {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a link in `folder` is followed, as Python does. One that leads nowhere or to a
+    /// folder above it is not, and neither is one that leaves the project: the plugin would contain
+    /// files that its author did not put there.
+    fn follows(&self, link: &Path, folder: &Path) -> bool {
+        let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else {
+            return false;
+        };
+        !folder.starts_with(&target) && (!self.is_project || target.starts_with(&self.root))
     }
 
     fn has_folder(&self, path: &Path, name: &OsStr) -> bool {
@@ -521,5 +537,38 @@ mod tests {
     fn comments_name_no_packages() {
         assert!(!names_packages("# pint\n\n"));
         assert!(names_packages("pint==0.25.3"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_within_the_project() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (project, copy) = (folder.path().join("project"), folder.path().join("copy"));
+        fs::create_dir_all(project.join("library")).unwrap();
+        fs::create_dir_all(folder.path().join("outside")).unwrap();
+        for file in ["project/app.py", "project/library/a.py", "outside/secret.py"] {
+            fs::write(folder.path().join(file), "").unwrap();
+        }
+        for (target, link) in [
+            ("library", "inside"),
+            ("app.py", "same.py"),
+            ("../outside", "outside"),
+            ("../outside/secret.py", "secret.py"),
+            ("missing", "dangling"),
+            ("..", "up"),
+            (".", "library/round"),
+            ("/", "root"),
+        ] {
+            symlink(target, project.join(link)).unwrap();
+        }
+        let copied = Copy { is_project: true, ..Copy::all() };
+        copied.run(&project, &copy).unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(&copy).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["app.py", "inside", "library", "same.py"]);
+        assert_eq!(fs::read_dir(copy.join("library")).unwrap().count(), 1);
     }
 }
