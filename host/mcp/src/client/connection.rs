@@ -411,6 +411,8 @@ fn classified(error: ServiceError, connection: u64) -> RequestError {
             message: error.message.into_owned(),
             connection,
         },
+        // The message of the SDK names types of this crate.
+        ServiceError::TransportSend(error) => RequestError::Other(error.error.to_string()),
         other => RequestError::Other(other.to_string()),
     }
 }

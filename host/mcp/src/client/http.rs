@@ -38,6 +38,8 @@ const EVENTS: &str = "text/event-stream";
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of redirects within the origin.
 const REDIRECTS_MAX: usize = 5;
+/// Minimum time before a stream that has ended is opened again, whatever the server wishes.
+const RETRY_MS_MIN: u64 = 500;
 /// Time that the first call waits for the stream on which questions may arrive.
 const STREAM_WAIT: Duration = Duration::from_secs(1);
 
@@ -206,7 +208,7 @@ fn sse(event: Event) -> Sse {
         event: Some(kind).filter(|kind| !kind.is_empty()),
         data: Some(raw::text(data)),
         id: id.map(|id| id.to_string()),
-        retry: retry_ms,
+        retry: retry_ms.map(|wait_ms| wait_ms.max(RETRY_MS_MIN)),
     }
 }
 
