@@ -178,15 +178,15 @@ impl Platform {
         };
         let name = self.target.replace('-', "_");
         let compiler = format!("{prefix}gcc{ending}");
-        let step = command("cargo", &arguments)
-            .env(&format!("CC_{name}"), &compiler)
-            .env(&format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), &compiler);
-        // There is no C++ compiler for musl, and no C++ in the dependencies that are built for it.
-        Ok(if self.target.ends_with("musl") {
-            step
-        } else {
-            step.env(&format!("CXX_{name}"), &format!("{prefix}g++{ending}"))
-        })
+        let step = command("cargo", &arguments).env(&format!("CC_{name}"), &compiler);
+        if self.target.ends_with("musl") {
+            // Rust brings its own musl. `musl-gcc` as the linker adds a second start of the program,
+            // which crashes. There is no C++ compiler for musl, and no C++ in the dependencies.
+            return Ok(step);
+        }
+        Ok(step
+            .env(&format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), &compiler)
+            .env(&format!("CXX_{name}"), &format!("{prefix}g++{ending}")))
     }
 
     fn program(&self) -> PathBuf {
