@@ -171,8 +171,8 @@ pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the end of what a component printed, as a part of a message. An SDK prints the mistake of
-/// the author there.
+/// Returns the end of what a component printed, as a part of a message. An SDK prints the mistake
+/// of the author there.
 fn what_it_printed(text: &str) -> String {
     let text = text.trim();
     let skipped = text.chars().count().saturating_sub(PRINTED_CHARS_MAX);

@@ -404,9 +404,9 @@ impl Copy {
         Ok(())
     }
 
-    /// Returns whether a link in `folder` is followed, as Python does. One that leads nowhere or to a
-    /// folder above it is not, and neither is one that leaves the project: the plugin would contain
-    /// files that its author did not put there.
+    /// Returns whether a link in `folder` is followed, as Python does. One that leads nowhere or to
+    /// a folder above it is not, and neither is one that leaves the project: the plugin would
+    /// contain files that its author did not put there.
     fn follows(&self, link: &Path, folder: &Path) -> bool {
         let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else {
             return false;

@@ -56,8 +56,8 @@ pub struct ServerTable {
     pub limits: ServerLimits,
 }
 
-/// Time to wait for a task if the configuration does not say. A server can turn any call into a task,
-/// so that a call would have no limit otherwise.
+/// Time to wait for a task if the configuration does not say. A server can turn any call into a
+/// task, so that a call would have no limit otherwise.
 const TASK_WAIT_DEFAULT: Duration = Duration::from_hours(1);
 
 /// `[servers.NAME.oauth]`

@@ -77,8 +77,8 @@ impl StoreResources {
     }
 }
 
-/// Returns the paths of a store that file tools hide, those that they hide by default if no table of
-/// `[files]` is about the store.
+/// Returns the paths of a store that file tools hide, those that they hide by default if no table
+/// of `[files]` is about the store.
 fn hidden_paths(file: &ConfigFile, store: &str) -> Vec<PathPatterns> {
     let default = FileAccessOptions::default().hidden;
     let tables = file

@@ -52,8 +52,8 @@ pub struct Calls {
     pub questions: Arc<Questions>,
     /// True if the connection is used for tools (`MCP-20`).
     pub loads_tools: bool,
-    /// Maximum time that a server may work on one request of a call. Tasks have a limit of their own
-    /// for all their requests.
+    /// Maximum time that a server may work on one request of a call. Tasks have a limit of their
+    /// own for all their requests.
     pub wait: Option<Duration>,
 }
 

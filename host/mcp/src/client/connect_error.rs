@@ -55,8 +55,8 @@ pub enum ConnectError {
         /// Beginning of the issuer that the server names.
         found: String,
     },
-    /// The server names an authorization server at another address, and the settings do not say that
-    /// the client belongs to it.
+    /// The server names an authorization server at another address, and the settings do not say
+    /// that the client belongs to it.
     #[error(
         "no authorization: the server names the authorization server `{found}`; if the client is \
          registered there, set `issuer = \"{found}\"` in [servers.NAME.oauth]"

@@ -253,8 +253,8 @@ async fn manager(
     Ok(manager)
 }
 
-/// Returns a manager that uses the stored credentials if there are any. They may no longer be valid.
-/// The server then rejects them, and authorization proceeds as without them.
+/// Returns a manager that uses the stored credentials if there are any. They may no longer be
+/// valid. The server then rejects them, and authorization proceeds as without them.
 async fn restored(
     url: &Url,
     settings: &OAuthSettings,

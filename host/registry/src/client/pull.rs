@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use bytes::Bytes;
 use reqwest::{Method, StatusCode};
 
-use super::transport::{Body, read_body};
+use super::transport::{ReceivedBody, read_body};
 use super::{ApiRequest, RegistryClient, at, continues_at};
 use crate::error::RegistryErrorKind;
 use crate::manifest::{Document, MANIFEST_BYTES_MAX};
@@ -213,7 +213,7 @@ impl RegistryClient {
         if response.content_length().is_some_and(|length| length > expected) {
             return Err(RegistryErrorKind::TooLarge(blob.size));
         }
-        let mut body = Body::new(response);
+        let mut body = ReceivedBody::new(response);
         while let Some(piece) = body.next_piece().await? {
             writer.write(&piece)?;
             progress(writer.written(), blob.size);

@@ -172,13 +172,13 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, RegistryEr
 
 /// The body of a response while it is read. It must not stop, and not be slower than
 /// [`BYTES_PER_SECOND_MIN`].
-pub(super) struct Body {
+pub(super) struct ReceivedBody {
     response: Response,
     started: Instant,
     received: u64,
 }
 
-impl Body {
+impl ReceivedBody {
     pub(super) fn new(response: Response) -> Self {
         Self { response, started: Instant::now(), received: 0 }
     }
@@ -213,7 +213,7 @@ pub(super) async fn read_body(
         return Err(RegistryErrorKind::TooLarge(bytes_max));
     }
     let limit = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let (mut body, mut content) = (Body::new(response), Vec::new());
+    let (mut body, mut content) = (ReceivedBody::new(response), Vec::new());
     while let Some(piece) = body.next_piece().await? {
         if piece.len() > limit.saturating_sub(content.len()) {
             return Err(RegistryErrorKind::TooLarge(bytes_max));

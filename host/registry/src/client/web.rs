@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Response, StatusCode, Url};
 
-use super::transport::{Body, is_loopback, read_body, send};
+use super::transport::{ReceivedBody, is_loopback, read_body, send};
 use super::{Progress, RegistryClient, failed, redirect};
 use crate::error::RegistryErrorKind;
 use crate::{ArtifactStore, Descriptor, RegistryError};
@@ -71,7 +71,7 @@ impl RegistryClient {
             return Err(RegistryErrorKind::ComponentSize { size, bytes_max });
         }
         let mut writer = store.begin_unknown(bytes_max)?;
-        let mut body = Body::new(response);
+        let mut body = ReceivedBody::new(response);
         while let Some(piece) = body.next_piece().await? {
             writer.write(&piece)?;
             progress(writer.written(), length.unwrap_or(bytes_max));

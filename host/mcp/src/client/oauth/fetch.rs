@@ -22,8 +22,8 @@ use crate::web::{ClientError, builder};
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 const REDIRECTS_MAX: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of documents that are requested to find an authorization server. A server may name
-/// any number of them, at other hosts.
+/// Maximum number of documents that are requested to find an authorization server. A server may
+/// name any number of them, at other hosts.
 const DOCUMENTS_MAX: usize = 32;
 
 /// The two HTTP clients for rmcp's requests: one follows redirects, the other does not.

@@ -13,9 +13,9 @@ use crate::client::limits::cut;
 /// Checks that a client may be used at the authorization server that `server` names.
 ///
 /// With a configured issuer, the metadata must be of that issuer. Otherwise, a client that was
-/// registered beforehand belongs to the server's own origin, and one that authorization servers know
-/// by its metadata document to the origin of the issuer. A client that is registered now is known
-/// only to the authorization server that it is registered at.
+/// registered beforehand belongs to the server's own origin, and one that authorization servers
+/// know by its metadata document to the origin of the issuer. A client that is registered now is
+/// known only to the authorization server that it is registered at.
 pub(super) fn check(
     settings: &OAuthSettings,
     server: &Url,

@@ -19,8 +19,8 @@ use super::OAuthClient;
 
 /// Maximum size of a credential file, in bytes; tokens are a few KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
-/// Maximum time to wait for another process that refreshes the same credentials, a request of at most
-/// 30 s.
+/// Maximum time to wait for another process that refreshes the same credentials, a request of at
+/// most 30 s.
 const LOCK_WAIT: Duration = Duration::from_secs(40);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
