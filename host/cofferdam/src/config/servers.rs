@@ -315,7 +315,8 @@ mod tests {
         assert!(table.prompts && table.ask && table.tools.is_none() && table.prefix.is_none());
         assert_eq!(table.approval().unwrap(), ApprovalMode::default());
         assert_eq!(table.extras().unwrap(), Extras::default());
-        assert_eq!(table.tasks().unwrap(), TaskOptions::default());
+        let hour = Duration::from_hours(1);
+        assert_eq!(table.tasks().unwrap(), TaskOptions::default().with_max_task_wait(hour));
         assert_eq!(table.selection(), SelectionMode::default());
     }
 
