@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, shared_cache};
@@ -18,6 +19,8 @@ pub(crate) struct Operator {
     child: Child,
     keys: ChildStdin,
     screen: Arc<Mutex<String>>,
+    /// Thread that reads the screen.
+    reader: JoinHandle<()>,
     /// Number of bytes of the screen that were read.
     read: usize,
 }
@@ -54,13 +57,13 @@ impl Operator {
         let (keys, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let screen = Arc::new(Mutex::new(String::new()));
         let into = Arc::clone(&screen);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = shown.read(&mut bytes) {
                 into.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { child, keys, screen, read: 0 }
+        Self { child, keys, screen, reader, read: 0 }
     }
 
     /// Waits until `text` is on the unread part of the screen.
@@ -99,9 +102,11 @@ impl Operator {
 
     /// Returns the exit code and the complete screen.
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().unwrap().code();
+        let (code, since) = (self.child.wait().unwrap().code(), Instant::now());
         // The last output may still be in transit.
-        std::thread::sleep(Duration::from_millis(50));
+        while !self.reader.is_finished() && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let screen = self.screen.lock().unwrap().clone();
         (code, screen)
     }

@@ -80,6 +80,8 @@ impl Stage {
                 async move {
                     let mut turn = stage.turn.subscribe();
                     turn.wait_for(|turn| *turn == n).await.unwrap();
+                    // The turn before may be about to end, on another thread.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     stage.turn.send_modify(|turn| *turn += 1);
                     Ok(json!(format!("turn {n}")))
                 }
