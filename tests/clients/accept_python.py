@@ -7,7 +7,7 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from watch import CALLS_AT_ONCE, PLAN, check, check_idle, cpu_seconds, is_idle, server_pid, swap_plugin
+from watch import CALLS_AT_ONCE, PLAN, check, check_computes, check_idle, cpu_seconds, server_pid, swap_plugin
 
 
 def server(http):
@@ -85,7 +85,7 @@ async def cancelled(client, pid):
             group.start_soon(compute)
         while cpu_seconds(pid) - before < 0.5:
             await anyio.sleep(0.05)
-        check(not is_idle(pid), "the calls compute until they are given up")
+        await anyio.to_thread.run_sync(check_computes, pid)
         group.cancel_scope.cancel()
     await anyio.to_thread.run_sync(check_idle, pid)
     result = await client.call_tool("echo", {"message": "still here"})

@@ -95,13 +95,16 @@ async function cancelled(client, pid) {
   const calls = [1, 2, 3].map(() => call(client, 'compute', {}, { signal: stop.signal, timeout: 120_000 }));
   const settled = Promise.allSettled(calls);
   while (cpuSeconds(pid) - before < 0.5) await sleep(50);
-  assert(!(await isIdle(pid)), 'the calls compute until they are given up');
+  // On a busy machine, the server may get little time for a moment. Calls that have ended stay idle.
+  let computes = false;
+  for (let round = 0; round < 40 && !computes; round += 1) computes = !(await isIdle(pid));
+  assert(computes, 'the calls compute until they are cancelled');
   stop.abort('enough');
   for (const { status } of await settled) assert.equal(status, 'rejected');
-  // Guests that were given up end soon. Their own limits are minutes away.
+  // Cancelled guests end soon. Their own limits are minutes away.
   let idle = false;
   for (let round = 0; round < 40 && !idle; round += 1) idle = await isIdle(pid);
-  assert(idle, 'a call that was given up is still computing');
+  assert(idle, 'a cancelled call is still computing');
   assert(!(await call(client, 'echo', { message: 'still here' })).isError);
 }
 
