@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cofferdam_agent::{
-    Agent, AgentBuilder, AgentRun, Approvals, ChatClient, Layer, LoopSettings, ScriptedClient,
-    ScriptedReply, TokenBudget,
+    Agent, AgentBuilder, AgentRun, Approvals, ChatClient, ChoiceBehavior, Layer, LoopSettings,
+    ScriptedClient, ScriptedReply, TokenBudget,
 };
 use cofferdam_labels::LabelPolicy;
 use cofferdam_skills::SkillTools;
@@ -98,7 +98,7 @@ impl AgentParts<'_> {
         let compaction = model.compaction(None, Arc::clone(&client));
         let mut builder = Agent::builder(client)
             .name(id)
-            .settings(self.settings()?)
+            .settings(loop_settings(self.config)?)
             .approvals(self.approvals.clone())
             .compaction(compaction)
             .observer(run_recorder(model.provider.word(), self.call_log.as_ref()));
@@ -120,28 +120,21 @@ impl AgentParts<'_> {
         Ok(builder)
     }
 
-    fn settings(&self) -> Result<LoopSettings> {
-        let settings = self.config.map(ConfigFile::loop_settings).transpose()?;
-        Ok(settings.unwrap_or_default())
-    }
-
     /// Builds a defined agent.
     fn build(&self, agent: DefinedAgent<'_>, id: &str) -> Result<Agent> {
-        let mut model = agent
-            .model(self.model, None, self.config)
-            .map_err(|error| error.context(format!("the agent `{id}`")))?;
-        agent.set_options(&mut model)?;
-        self.settings.apply_to(&mut model.options);
+        let resolved = self.available().resolve(agent, id)?;
+        let mut options = resolved.model.options.clone();
+        self.settings.apply_to(&mut options);
         let mut builder = self
-            .builder(&model, id)?
-            .tools(agent.tools(self.toolset, self.skills)?)
-            .options(model.options.clone())
-            .settings(agent.settings(self.settings()?)?)
-            .approvals(agent.approvals(self.approvals.clone())?);
+            .builder(&resolved.model, id)?
+            .tools(resolved.tools)
+            .options(options)
+            .settings(resolved.settings)
+            .approvals(resolved.approvals);
         if let Some(instructions) = agent.instructions()? {
             builder = builder.instructions(instructions);
         }
-        if let Some(choice) = agent.choice(&model)? {
+        if let Some(choice) = resolved.choice {
             builder = builder.choice(choice);
         }
         if let Some(format) = agent.response_format(id)? {
@@ -151,6 +144,56 @@ impl AgentParts<'_> {
         built
             .map_err(|error| agent.file.error_anywhere(format!("the agent `{id}`: {error}")).into())
     }
+
+    fn available(&self) -> Available<'_> {
+        Available {
+            model: self.model,
+            config: self.config,
+            toolset: self.toolset,
+            skills: self.skills,
+            approvals: &self.approvals,
+        }
+    }
+}
+
+/// Models, tools and skills that agents may name, and the approvals that apply to all of them.
+#[derive(Clone, Copy)]
+struct Available<'a> {
+    model: Option<&'a str>,
+    config: Option<&'a ConfigFile>,
+    toolset: &'a Toolset,
+    skills: Option<&'a Arc<SkillTools>>,
+    approvals: &'a Approvals,
+}
+
+/// Model, tools and settings of a defined agent.
+struct ResolvedAgent {
+    model: ModelSpec,
+    tools: Toolset,
+    settings: LoopSettings,
+    approvals: Approvals,
+    choice: Option<ChoiceBehavior>,
+}
+
+impl Available<'_> {
+    /// Finds everything that an agent names, and checks its settings.
+    fn resolve(&self, agent: DefinedAgent<'_>, id: &str) -> Result<ResolvedAgent> {
+        let mut model = agent
+            .model(self.model, None, self.config)
+            .map_err(|error| error.context(format!("the agent `{id}`")))?;
+        agent.set_options(&mut model)?;
+        Ok(ResolvedAgent {
+            tools: agent.tools(self.toolset, self.skills)?,
+            settings: agent.settings(loop_settings(self.config)?)?,
+            approvals: agent.approvals(self.approvals.clone())?,
+            choice: agent.choice(&model)?,
+            model,
+        })
+    }
+}
+
+fn loop_settings(config: Option<&ConfigFile>) -> Result<LoopSettings> {
+    Ok(config.map(ConfigFile::loop_settings).transpose()?.unwrap_or_default())
 }
 
 impl WorkflowFile {
@@ -166,19 +209,14 @@ impl WorkflowFile {
         model: Option<&str>,
         config: Option<&ConfigFile>,
     ) -> Result<()> {
+        let approvals = Approvals::default();
+        let (toolset, skills) = (host.toolset(), host.skills());
+        let available = Available { model, config, toolset, skills, approvals: &approvals };
         for (id, agent) in self.agents() {
-            let mut model = agent
-                .model(model, None, config)
-                .map_err(|error| error.context(format!("the agent `{id}`")))?;
+            let model = available.resolve(agent, id)?.model;
             if model.provider == Provider::Script {
                 model_specs::client(&model, None)?;
             }
-            agent.set_options(&mut model)?;
-            agent.tools(host.toolset(), host.skills())?;
-            let settings = config.map(ConfigFile::loop_settings).transpose()?;
-            agent.settings(settings.unwrap_or_default())?;
-            agent.approvals(Approvals::default())?;
-            agent.choice(&model)?;
         }
         Ok(())
     }
