@@ -51,6 +51,8 @@ pub(super) struct ObjectInfo {
     pub(super) version: Version,
     /// State that a conditional put compares.
     pub(super) state: UpdateVersion,
+    /// Unique string of the write that put the object, if this host did.
+    write: Option<String>,
 }
 
 /// One level of a listing.
@@ -153,22 +155,12 @@ impl Bucket {
                 Error::AlreadyExists { .. }
                 | Error::Precondition { .. }
                 | Error::NotModified { .. },
-            ) => match self.is_written(&location, &write).await {
-                true => Ok(()),
-                false => Err(FileError::AlreadyExists),
+            ) => match self.head(key).await {
+                Ok(Some(found)) if found.write.as_deref() == Some(write.as_str()) => Ok(()),
+                _ => Err(FileError::AlreadyExists),
             },
             Err(error) => Err(self.failure(error)),
         }
-    }
-
-    /// Returns whether an object is what the write with this string has put.
-    async fn is_written(&self, location: &Path, write: &str) -> bool {
-        let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = self.objects.get_opts(location, options).await;
-        found.is_ok_and(|found| {
-            found.attributes.get(&Attribute::Metadata(WRITE.into())).map(AsRef::as_ref)
-                == Some(write)
-        })
     }
 
     /// Copies an object inside the bucket.
@@ -306,6 +298,7 @@ pub(super) fn object(meta: &ObjectMeta, attributes: &Attributes) -> ObjectInfo {
         modified: meta.last_modified.into(),
         version: version_of(meta, write),
         state: UpdateVersion { e_tag: meta.e_tag.clone(), version: meta.version.clone() },
+        write: write.map(str::to_owned),
     }
 }
 

@@ -46,11 +46,11 @@ impl Service {
     pub(super) fn failure(&self, error: Error) -> io::Error {
         let kind = kind_of(&error);
         let problem = match kind {
+            _ if matches!(error, Error::InvalidPath { .. }) => ServiceProblem::InvalidKey,
             io::ErrorKind::NotFound => ServiceProblem::NoBucket,
             io::ErrorKind::PermissionDenied => ServiceProblem::Denied,
             io::ErrorKind::NotConnected => ServiceProblem::Unreachable,
             io::ErrorKind::TimedOut => ServiceProblem::Timeout,
-            io::ErrorKind::InvalidData => ServiceProblem::InvalidKey,
             io::ErrorKind::Other => match self.last_status.load(Ordering::Relaxed) {
                 300..=399 => ServiceProblem::Moved,
                 401 | 403 => ServiceProblem::Denied,
