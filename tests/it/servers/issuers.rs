@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -68,8 +69,14 @@ fn answer(
     let mut body = String::new();
     reader.take(length).read_to_string(&mut body)?;
     let path = first.split(' ').nth(1).unwrap_or_default();
+    let challenge = documents("/challenge", origin);
+    let challenge = challenge.as_str().unwrap_or_default();
+    let unauthorized = format!("401 Unauthorized\r\nWWW-Authenticate: Bearer{challenge}");
     let (status, document) = match path {
-        "/mcp" => ("401 Unauthorized\r\nWWW-Authenticate: Bearer", Value::Null),
+        "/mcp" if first.starts_with("GET") && !challenge.is_empty() => {
+            ("405 Method Not Allowed", Value::Null)
+        }
+        "/mcp" => (unauthorized.as_str(), Value::Null),
         _ if first.starts_with("POST") => {
             posts.lock().unwrap().push(format!("{path} {body}"));
             ("200 OK", json!({"access_token": "theirs", "token_type": "Bearer", "issuer": origin}))
@@ -98,16 +105,33 @@ fn elsewhere(path: &str, origin: &str) -> Value {
     if path.starts_with("/.well-known/oauth-protected-resource") {
         json!({"resource": format!("{origin}/mcp"), "authorization_servers": [other]})
     } else if path.starts_with("/.well-known/oauth-authorization-server") {
-        json!({
-            "issuer": other,
-            "authorization_endpoint": format!("{other}/authorize"),
-            "token_endpoint": format!("{other}/token"),
-            "response_types_supported": ["code"],
-            "code_challenge_methods_supported": ["S256"],
-            "grant_types_supported": ["client_credentials"],
-        })
+        authorization_server(&other)
     } else {
         Value::Null
+    }
+}
+
+fn authorization_server(issuer: &str) -> Value {
+    json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"),
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+        "grant_types_supported": ["client_credentials"],
+    })
+}
+
+/// Documents of a server that names its authorization server only in challenges.
+fn by_challenge(path: &str, origin: &str) -> Value {
+    let other = format!("{origin}/login");
+    match path {
+        "/challenge" => json!(format!(" resource_metadata=\"{origin}/resource\"")),
+        "/resource" => {
+            json!({"resource": format!("{origin}/mcp"), "authorization_servers": [other]})
+        }
+        "/.well-known/oauth-authorization-server/login" => authorization_server(&other),
+        _ => Value::Null,
     }
 }
 
@@ -150,33 +174,70 @@ fn a_secret_goes_only_to_the_authorization_server_of_the_client() {
     assert!(server.posts()[0].contains("client_credentials"), "{:?}", server.posts());
 }
 
+/// Stores tokens that have expired. Returns the file.
+fn store(scene: &Scene, server: &Greedy, issuer: &str) -> PathBuf {
+    let directory = scene.path(".local/state/cofferdam/servers/far");
+    std::fs::create_dir_all(&directory).unwrap();
+    let stored = json!({
+        "client_id": "registered",
+        "token_response": {
+            "access_token": "a", "token_type": "Bearer", "expires_in": 60,
+            "refresh_token": "the-refresh-token-of-the-company",
+        },
+        "granted_scopes": [],
+        "token_received_at": 1,
+        "issuer": issuer,
+    });
+    let key = HEXLOWER.encode(&Sha256::digest(server.url()));
+    let path = directory.join(format!("{key}.json"));
+    std::fs::write(&path, stored.to_string()).unwrap();
+    path
+}
+
 #[test]
 fn a_stored_token_is_refreshed_only_at_its_issuer() {
-    for documents in [nothing as Documents, elsewhere] {
+    for documents in [nothing as Documents, elsewhere, by_challenge] {
         let server = Greedy::start(documents);
         let scene =
             Scene::new(&format!("[servers.far]\nurl = \"{}\"\noauth = {{}}\n", server.url()));
-        let directory = scene.path(".local/state/cofferdam/servers/far");
-        std::fs::create_dir_all(&directory).unwrap();
-        let stored = json!({
-            "client_id": "registered",
-            "token_response": {
-                "access_token": "a", "token_type": "Bearer", "expires_in": 60,
-                "refresh_token": "the-refresh-token-of-the-company",
-            },
-            "granted_scopes": [],
-            "token_received_at": 1,
-            "issuer": "https://login.corp.example",
-        });
-        let key = HEXLOWER.encode(&Sha256::digest(server.url()));
-        let path = directory.join(format!("{key}.json"));
-        std::fs::write(&path, stored.to_string()).unwrap();
+        let path = store(&scene, &server, "https://login.corp.example");
+        let stored = std::fs::read(&path).unwrap();
         let stderr = called(&scene);
         assert!(stderr.contains("cofferdam mcp login far"), "{stderr}");
         assert_eq!(server.posts(), Vec::<String>::new());
-        let kept: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        assert_eq!(kept, stored);
+        assert_eq!(std::fs::read(&path).unwrap(), stored);
     }
+}
+
+#[test]
+fn a_stored_token_is_refreshed_at_an_issuer_that_only_a_challenge_names() {
+    let server = Greedy::start(by_challenge);
+    let scene = Scene::new(&format!("[servers.far]\nurl = \"{}\"\noauth = {{}}\n", server.url()));
+    let issuer = server.url().replace("/mcp", "/login");
+    let path = store(&scene, &server, &issuer);
+    // The server rejects the new token as well.
+    let stderr = called(&scene);
+    assert!(stderr.contains("cofferdam mcp login far"), "{stderr}");
+    let posts = server.posts();
+    let refresh =
+        "/login/token grant_type=refresh_token&refresh_token=the-refresh-token-of-the-company&";
+    assert!(!posts.is_empty() && posts.iter().all(|post| post.starts_with(refresh)), "{posts:?}");
+    let stored: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(stored["token_response"]["access_token"], "theirs");
+}
+
+#[test]
+fn a_logout_deletes_the_tokens_of_earlier_clients() {
+    let server = Greedy::start(nothing);
+    let url = server.url();
+    let scene =
+        Scene::new(&format!("[servers.far]\nurl = \"{url}\"\noauth = {{ client-id = \"new\" }}\n"));
+    let path = store(&scene, &server, "https://login.corp.example");
+    let other = path.with_file_name(format!("{}.json", HEXLOWER.encode(&Sha256::digest("other"))));
+    std::fs::copy(&path, &other).unwrap();
+    let output = scene.command(&["mcp", "logout", "far"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(!path.exists() && other.exists());
 }
 
 #[test]

@@ -153,7 +153,10 @@ fn a_person_logs_in_once_and_can_log_out() {
     let called = scene.run(&call);
     assert_eq!(called.code, 0, "{}", called.stderr);
     let tokens = std::fs::read_dir(scene.path(".local/state/cofferdam/servers/far")).unwrap();
-    let tokens: Vec<_> = tokens.map(|entry| entry.unwrap()).collect();
+    let tokens: Vec<_> = tokens
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().extension().is_some_and(|kind| kind == "json"))
+        .collect();
     assert_eq!(tokens.len(), 1);
     assert_eq!(tokens[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
 

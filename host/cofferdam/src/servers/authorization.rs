@@ -15,6 +15,9 @@ use crate::config::{ConfigFile, ServerOAuthTable};
 use crate::granting::{ValueReader, Values};
 use crate::{Operator, directories};
 
+/// Name of the client's secret in redacted texts, which no secret of a configuration can have.
+const CLIENT_SECRET: &str = "oauth client-secret";
+
 /// Returns the OAuth settings of the server `name`.
 pub(super) fn settings(
     file: &ConfigFile,
@@ -26,8 +29,8 @@ pub(super) fn settings(
     let table = written.get_ref();
     let secret = table.client_secret().map_err(|(span, message)| file.error(span, message))?;
     let secret = secret.map(|source| reader.value(&source)).transpose()?;
-    if let Some(secret) = &secret {
-        reader.add_secret("client-secret", secret);
+    if let Some(secret) = secret.as_ref().filter(|secret| !secret.expose().is_empty()) {
+        reader.add_secret(CLIENT_SECRET, secret);
     }
     let secret = secret.map(|secret| secret.expose().to_owned());
     let client = match (table.machine, &table.client_id, secret) {

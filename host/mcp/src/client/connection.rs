@@ -16,10 +16,10 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, PeerRequestOptions, RoleClient,
     RunningService, ServiceError, serve_client_with_lifecycle,
 };
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -81,7 +81,7 @@ impl Live {
 }
 
 impl ServerConnection {
-    /// Opens the first connection.
+    /// Opens the first connection. The caller limits the time.
     pub(crate) async fn open(
         settings: &ServerSettings,
         questions: Arc<Questions>,
@@ -177,8 +177,7 @@ impl ServerConnection {
             (ServerEndpoint::Http(endpoint), Some(http)) => {
                 http.client.forget_stream();
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
-                let service =
-                    over_http(endpoint, http, handler, &bounds, opening, self.connect_wait).await?;
+                let service = over_http(endpoint, http, handler, &bounds, opening).await?;
                 http.client.stream_settled().await;
                 Ok(service)
             }
@@ -187,9 +186,7 @@ impl ServerConnection {
                     StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
                 let transport = bounds.around(transport);
-                let serving =
-                    serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
-                in_time(self.connect_wait, serving).await?
+                handshake(handler(), transport, opening).await
             }
             (ServerEndpoint::Http(_), None) => Err(ConnectError::TooLate(self.connect_wait)),
         }
@@ -254,13 +251,15 @@ impl From<ServiceError> for RequestFailure {
     }
 }
 
-async fn in_time(
-    wait: Duration,
-    work: impl Future<Output = Result<Service, ClientInitializeError>>,
-) -> Result<Result<Service, ConnectError>, ConnectError> {
-    // The handshake is a large future that is only needed once.
-    let served = tokio::time::timeout(wait, Box::pin(work)).await;
-    Ok(served.map_err(|_| ConnectError::TooLate(wait))?.map_err(ConnectError::from))
+/// Opens a session of MCP.
+async fn handshake(
+    handler: Handler,
+    transport: impl Transport<RoleClient> + 'static,
+    opening: OpeningMode,
+) -> Result<Service, ConnectError> {
+    // A large future that is only needed once.
+    let serving = Box::pin(serve_client_with_lifecycle(handler, transport, opening.lifecycle()));
+    Ok(serving.await?)
 }
 
 async fn over_http(
@@ -269,7 +268,6 @@ async fn over_http(
     handler: impl Fn() -> Handler,
     bounds: &Bounds,
     opening: OpeningMode,
-    wait: Duration,
 ) -> Result<Service, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
     config.custom_headers = endpoint.headers().collect();
@@ -277,8 +275,7 @@ async fn over_http(
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
         let transport = bounds.around(transport);
-        let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
-        let served = in_time(wait, serving).await?;
+        let served = handshake(handler(), transport, opening).await;
         return served.map_err(|error| match error {
             ConnectError::Handshake(error) if error.0.auth_challenge().is_some() => {
                 ConnectError::NeedsAuthorization
@@ -287,12 +284,11 @@ async fn over_http(
         });
     };
     for _ in 0..AUTHORIZATIONS_MAX {
+        authorizer.refresh().await;
         let transport =
             StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
         let transport = bounds.around(transport);
-        let serving = serve_client_with_lifecycle(handler(), transport, opening.lifecycle());
-        let served = in_time(wait, serving).await?;
-        match served {
+        match handshake(handler(), transport, opening).await {
             Err(ConnectError::Handshake(error)) => match error.0.auth_challenge() {
                 Some(challenge) => authorizer.authorize(challenge).await?,
                 None => return Err(ConnectError::Handshake(error)),
@@ -457,7 +453,9 @@ impl ServerConnection {
             if number > lost {
                 return Ok(());
             }
-            let connected = self.connect(number.saturating_add(1)).await;
+            let (wait, connecting) = (self.connect_wait, self.connect(number.saturating_add(1)));
+            let connected = self.logins.within(wait, Box::pin(connecting)).await;
+            let connected = connected.unwrap_or(Err(ConnectError::TooLate(wait)));
             connected.map_err(|error| ReconnectFailed(error.to_string()))?;
             self.changed.notify_one();
             Ok(())

@@ -13,7 +13,7 @@ mod store;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::OAuthClientConfig;
@@ -27,8 +27,8 @@ use url::Url;
 use self::fetch::Fetch;
 pub(crate) use self::login_time::LoginTime;
 pub use self::loopback::Loopback;
-use self::store::OneServer;
 pub use self::store::{CredentialFiles, CredentialStore, MemoryCredentials};
+use self::store::{OneServer, StoredUse};
 use super::ConnectError;
 use super::http::HttpClient;
 use super::limits::cut;
@@ -73,9 +73,9 @@ pub struct OAuthSettings {
 }
 
 impl OAuthSettings {
-    /// Deletes the tokens for one server.
+    /// Deletes the tokens for one server, also those of clients that were configured before.
     pub(crate) fn forget(&self, server: &Url) -> std::io::Result<()> {
-        self.store.clear(&store::key(server, &self.client))
+        store::forget(&*self.store, server, &self.client)
     }
 }
 
@@ -130,6 +130,9 @@ pub(crate) struct Authorizer {
     count: AtomicU64,
     /// Held while the user is asked, so that the user is asked only once.
     asking: Mutex<()>,
+    /// True if the stored token can be refreshed only after the server has named its authorization
+    /// server in a challenge.
+    needs_challenge: AtomicBool,
 }
 
 impl Authorizer {
@@ -142,7 +145,7 @@ impl Authorizer {
     ) -> Result<Self, ConnectError> {
         let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
         let url = endpoint.url().clone();
-        let manager = restored(&url, &settings, &fetch).await?;
+        let (manager, needs_challenge) = restored(&url, &settings, &fetch).await?;
         let client = AuthClient::new(http, manager);
         Ok(Self {
             url,
@@ -152,7 +155,20 @@ impl Authorizer {
             logins,
             count: AtomicU64::new(0),
             asking: Mutex::default(),
+            needs_challenge: AtomicBool::new(needs_challenge),
         })
+    }
+
+    /// Refreshes a token that has expired, and stores the new one even if the caller gives up: most
+    /// authorization servers accept a refresh token once. The time does not count as time of the
+    /// connection. The next request reports a failure.
+    pub(crate) async fn refresh(&self) {
+        let manager = Arc::clone(&self.client.auth_manager);
+        let _not_counted = self.logins.begin();
+        let refreshing = tokio::spawn(async move {
+            let _token = manager.lock().await.get_access_token().await;
+        });
+        let _ended = refreshing.await;
     }
 
     /// Returns a client that sends the current token and refreshes it.
@@ -190,7 +206,13 @@ impl Authorizer {
             check_address("registration endpoint", address)?;
         }
         issuer::check(&self.settings, &self.url, metadata)?;
+        let issuer = metadata.issuer.clone();
         manager.set_metadata(resolution.metadata);
+        if self.needs_challenge.swap(false, Ordering::Relaxed)
+            && self.refreshes_stored(&mut manager, issuer).await?
+        {
+            return Ok(manager);
+        }
         let wanted = manager.select_scopes(None, &[]);
         match &self.settings.client {
             OAuthClient::Host { id, secret } => {
@@ -232,6 +254,23 @@ impl Authorizer {
         }
     }
 
+    /// Refreshes stored credentials of the authorization server with an issuer. Returns whether it
+    /// has accepted them.
+    async fn refreshes_stored(
+        &self,
+        manager: &mut AuthorizationManager,
+        issuer: Option<String>,
+    ) -> Result<bool, ConnectError> {
+        let stored = credentials(&self.url, &self.settings, StoredUse::Full).load().await?;
+        match stored.filter(|stored| stored.token_response.is_some()) {
+            Some(stored) if issuer.is_some() && stored.issuer == issuer => {
+                configure(manager, stored.client_id, &self.url, &self.settings)?;
+                Ok(manager.refresh_token().await.is_ok())
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Combines the scopes that were granted before, those that the server wants now, and the
     /// configured ones.
     fn scopes(&self, wanted: Vec<String>, granted: Vec<String>) -> Vec<String> {
@@ -249,66 +288,78 @@ async fn manager(
     let mut manager =
         AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::clone(fetch) as _)
             .await?;
-    manager.set_credential_store(credentials(url, settings));
+    manager.set_credential_store(credentials(url, settings, StoredUse::Full));
     Ok(manager)
 }
 
-/// Returns a manager that uses the stored credentials if there are any. They may no longer be
-/// valid. The server then rejects them, and authorization proceeds as without them.
+/// Prepares a manager for the refresh of tokens of a client.
+fn configure(
+    manager: &mut AuthorizationManager,
+    client_id: String,
+    url: &Url,
+    settings: &OAuthSettings,
+) -> Result<(), AuthError> {
+    let mut config = OAuthClientConfig::new(client_id, url.as_str());
+    if let Some(secret) = settings.client.secret() {
+        config = config.with_client_secret(secret);
+    }
+    manager.configure_client(config)
+}
+
+/// Returns a manager that uses the stored credentials if there are any, and whether only a
+/// challenge of the server can say where they are refreshed. They may no longer be valid. The
+/// server then rejects them, and authorization proceeds as without them.
 async fn restored(
     url: &Url,
     settings: &OAuthSettings,
     fetch: &Arc<Fetch>,
-) -> Result<AuthorizationManager, ConnectError> {
+) -> Result<(AuthorizationManager, bool), ConnectError> {
     let mut restored = manager(url, settings, fetch).await?;
     fetch.begin_discovery();
-    match restore(&mut restored, url, settings).await {
-        Ok(true) => Ok(restored),
-        Ok(false) => {
-            let unused = credentials(url, settings).not_loaded();
-            restored.set_credential_store(unused);
-            Ok(restored)
-        }
+    let uses = match restore(&mut restored, url, settings).await {
+        Ok(uses) => uses,
         Err(error) => {
             tracing::debug!(%error, "stored credentials cannot be refreshed");
-            Ok(restored)
+            StoredUse::UntilExpiry
         }
-    }
+    };
+    restored.set_credential_store(credentials(url, settings, uses));
+    Ok((restored, uses == StoredUse::UntilExpiry))
 }
 
-/// Prepares a manager for the refresh of stored credentials. Returns whether they may be used: the
+/// Prepares a manager for the refresh of stored credentials. Returns how they may be used: the
 /// server must still name the authorization server that has issued them.
 async fn restore(
     manager: &mut AuthorizationManager,
     url: &Url,
     settings: &OAuthSettings,
-) -> Result<bool, ConnectError> {
-    let Some(stored) = credentials(url, settings).load().await? else { return Ok(true) };
-    if stored.token_response.is_none() {
-        return Ok(true);
-    }
+) -> Result<StoredUse, ConnectError> {
+    let stored = credentials(url, settings, StoredUse::Full).load().await?;
+    let Some(stored) = stored.filter(|stored| stored.token_response.is_some()) else {
+        return Ok(StoredUse::Full);
+    };
     let metadata = manager.resolve_metadata().await?.metadata;
     check_address("token endpoint", &metadata.token_endpoint)?;
+    if stored.issuer.is_some() && metadata.issuer.is_none() {
+        // The server may name its authorization server in challenges only.
+        return Ok(StoredUse::UntilExpiry);
+    }
     if stored.issuer != metadata.issuer {
         let (stored, found) = (stored.issuer, metadata.issuer);
         tracing::warn!(?stored, ?found, "the authorization server of stored credentials differs");
-        return Ok(false);
+        return Ok(StoredUse::Never);
     }
     if let Err(error) = issuer::check(settings, url, &metadata) {
         tracing::warn!(%error, "stored credentials are not used");
-        return Ok(false);
+        return Ok(StoredUse::Never);
     }
     manager.set_metadata(metadata);
-    let mut config = OAuthClientConfig::new(stored.client_id, url.as_str());
-    if let Some(secret) = settings.client.secret() {
-        config = config.with_client_secret(secret);
-    }
-    manager.configure_client(config)?;
-    Ok(true)
+    configure(manager, stored.client_id, url, settings)?;
+    Ok(StoredUse::Full)
 }
 
-fn credentials(url: &Url, settings: &OAuthSettings) -> OneServer {
-    OneServer::new(Arc::clone(&settings.store), store::key(url, &settings.client))
+fn credentials(url: &Url, settings: &OAuthSettings, uses: StoredUse) -> OneServer {
+    OneServer::new(Arc::clone(&settings.store), store::key(url, &settings.client), uses)
 }
 
 /// Rejects an address of an authorization server that is neither encrypted nor on this machine,

@@ -6,12 +6,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::CredentialRefreshGuard;
 use rmcp::transport::{AuthError, CredentialStore as RmcpStore, StoredCredentials};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -23,6 +24,12 @@ const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// most 30 s.
 const LOCK_WAIT: Duration = Duration::from_secs(40);
 const LOCK_POLL: Duration = Duration::from_millis(50);
+const LOCKED_TOO_LONG: &str = "another process has been refreshing the tokens for too long";
+/// Time before its end in which a token is not used any more. rmcp refreshes it in that time.
+const REFRESH_MARGIN: Duration = Duration::from_secs(30);
+/// Kinds of registered clients in keys.
+const HOST: &str = "host";
+const PERSON: &str = "person";
 
 /// Storage for one secret string per key. The string names the authorization server (issuer) that
 /// issued the secrets, and they are never used with another one.
@@ -44,6 +51,14 @@ pub trait CredentialStore: Send + Sync {
     /// # Errors
     /// If the string may still exist.
     fn clear(&self, key: &str) -> io::Result<()>;
+
+    /// Returns the keys of the stored strings, if the store can list them.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn keys(&self) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Locks a key against other processes while its string is replaced, if the store can. Returns
     /// `None` if another process has the lock. Dropping the lock releases it.
@@ -78,6 +93,10 @@ impl CredentialStore for MemoryCredentials {
     fn clear(&self, key: &str) -> io::Result<()> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         Ok(())
+    }
+
+    fn keys(&self) -> io::Result<Vec<String>> {
+        Ok(self.texts.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
     }
 }
 
@@ -153,13 +172,32 @@ impl CredentialStore for CredentialFiles {
         }
     }
 
+    fn keys(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut keys = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            keys.extend(
+                name.to_str().and_then(|name| name.strip_suffix(".json")).map(str::to_owned),
+            );
+        }
+        Ok(keys)
+    }
+
     fn try_lock(&self, key: &str) -> io::Result<Option<Box<dyn Send>>> {
         let mut options = self.prepared()?;
         let file = options.create(true).open(self.directory.join(format!("{key}.lock")))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(error)) => Err(error),
+            // Some network file systems have no locks.
+            Err(fs::TryLockError::Error(error)) => {
+                tracing::warn!(%error, "tokens of remote servers are not locked");
+                Ok(Some(Box::new(())))
+            }
         }
     }
 }
@@ -168,30 +206,128 @@ impl CredentialStore for CredentialFiles {
 pub(super) struct OneServer {
     store: Arc<dyn CredentialStore>,
     key: String,
-    /// True if stored credentials are not used until others are stored.
-    is_hidden: AtomicBool,
+    /// Use of the credentials that are stored now, until others are stored.
+    uses: Mutex<StoredUse>,
+    /// True while this view has the lock of its key.
+    is_refreshing: Arc<AtomicBool>,
+}
+
+/// Use of stored credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoredUse {
+    /// The token is sent, and refreshed when it expires.
+    Full,
+    /// The token is sent until it expires.
+    UntilExpiry,
+    Never,
 }
 
 impl OneServer {
-    pub(super) fn new(store: Arc<dyn CredentialStore>, key: String) -> Self {
-        Self { store, key, is_hidden: AtomicBool::new(false) }
+    pub(super) fn new(store: Arc<dyn CredentialStore>, key: String, uses: StoredUse) -> Self {
+        Self { store, key, uses: Mutex::new(uses), is_refreshing: Arc::default() }
     }
 
-    /// Returns a view without the credentials that are stored now.
-    pub(super) fn not_loaded(self) -> Self {
-        Self { is_hidden: AtomicBool::new(true), ..self }
+    fn uses(&self) -> MutexGuard<'_, StoredUse> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other process replaces the credentials.
+    async fn lock(&self) -> Result<Box<dyn Send>, AuthError> {
+        let waited_since = Instant::now();
+        loop {
+            match self.store.try_lock(&self.key).map_err(failed)? {
+                Some(lock) => return Ok(lock),
+                None if waited_since.elapsed() > LOCK_WAIT => return Err(failed(LOCKED_TOO_LONG)),
+                None => tokio::time::sleep(LOCK_POLL).await,
+            }
+        }
+    }
+}
+
+/// Lock during a refresh, in which the view that has it stores credentials.
+struct RefreshLock {
+    _lock: Box<dyn Send>,
+    is_refreshing: Arc<AtomicBool>,
+}
+
+impl Drop for RefreshLock {
+    fn drop(&mut self) {
+        self.is_refreshing.store(false, Ordering::Relaxed);
     }
 }
 
 /// Returns the key for the credentials of a server. Those of one registered client are not used for
 /// another.
 pub(super) fn key(server: &Url, client: &OAuthClient) -> String {
+    let kind = if matches!(client, OAuthClient::Host { .. }) { HOST } else { PERSON };
+    key_of(server, client.registered_id().map(|id| (kind, id)))
+}
+
+fn key_of(server: &Url, registered: Option<(&str, &str)>) -> String {
     let mut digest = Sha256::new_with_prefix(server.as_str());
-    if let Some(id) = client.registered_id() {
-        let kind = if matches!(client, OAuthClient::Host { .. }) { "host" } else { "person" };
+    if let Some((kind, id)) = registered {
         digest.update(format!("\n{kind}\n{id}"));
     }
     HEXLOWER.encode(&digest.finalize())
+}
+
+/// Deletes the credentials of all clients for one server.
+pub(super) fn forget(
+    store: &dyn CredentialStore,
+    server: &Url,
+    client: &OAuthClient,
+) -> io::Result<()> {
+    let own = key(server, client);
+    let others = store.keys()?;
+    let others = others.iter().filter(|key| **key != own && is_of_server(store, key, server));
+    for key in std::iter::once(&own).chain(others) {
+        // A refresh that runs would store its tokens afterwards.
+        let waited_since = Instant::now();
+        let _lock = loop {
+            match store.try_lock(key)? {
+                Some(lock) => break lock,
+                None if waited_since.elapsed() > LOCK_WAIT => {
+                    return Err(io::Error::other(LOCKED_TOO_LONG));
+                }
+                None => std::thread::sleep(LOCK_POLL),
+            }
+        };
+        store.clear(key)?;
+    }
+    Ok(())
+}
+
+fn is_of_server(store: &dyn CredentialStore, key: &str, server: &Url) -> bool {
+    let Ok(Some(text)) = store.load(key) else { return false };
+    let Ok(stored) = serde_json::from_str::<StoredCredentials>(&text) else { return false };
+    let id = stored.client_id.as_str();
+    [None, Some((HOST, id)), Some((PERSON, id))]
+        .iter()
+        .any(|registered| key_of(server, *registered) == key)
+}
+
+/// Part of stored credentials that says when their token expires. rmcp does not offer it.
+#[derive(Deserialize)]
+struct TokenExpiry {
+    token_response: Option<TokenLifetime>,
+    token_received_at: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct TokenLifetime {
+    /// Seconds from the receipt of the token.
+    expires_in: Option<u64>,
+}
+
+/// Returns whether the token of stored credentials has expired, or is about to.
+fn has_expired(stored: &str) -> bool {
+    let Ok(TokenExpiry { token_response, token_received_at }) = serde_json::from_str(stored) else {
+        return false;
+    };
+    let lifetime = token_response.and_then(|token| token.expires_in);
+    let (Some(lifetime), Some(received)) = (lifetime, token_received_at) else { return false };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now + REFRESH_MARGIN > Duration::from_secs(received.saturating_add(lifetime))
 }
 
 fn failed(error: impl std::fmt::Display) -> AuthError {
@@ -201,17 +337,24 @@ fn failed(error: impl std::fmt::Display) -> AuthError {
 #[async_trait]
 impl RmcpStore for OneServer {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        if self.is_hidden.load(Ordering::Relaxed) {
+        let uses = *self.uses();
+        if uses == StoredUse::Never {
             return Ok(None);
         }
         let text = self.store.load(&self.key).map_err(failed)?;
+        let text = text.filter(|text| uses == StoredUse::Full || !has_expired(text));
         text.map(|text| serde_json::from_str(&text)).transpose().map_err(failed)
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let text = serde_json::to_string(&credentials).map_err(failed)?;
+        // A refresh of another process must not replace the credentials of a login.
+        let _lock = match self.is_refreshing.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(self.lock().await?),
+        };
         self.store.save(&self.key, &text).map_err(failed)?;
-        self.is_hidden.store(false, Ordering::Relaxed);
+        *self.uses() = StoredUse::Full;
         Ok(())
     }
 
@@ -222,16 +365,10 @@ impl RmcpStore for OneServer {
     /// Many authorization servers take the second use of a refresh token for a theft, and revoke
     /// everything that the first one returned.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let waited_since = Instant::now();
-        loop {
-            match self.store.try_lock(&self.key).map_err(failed)? {
-                Some(lock) => return Ok(Some(CredentialRefreshGuard::new(lock))),
-                None if waited_since.elapsed() > LOCK_WAIT => {
-                    return Err(failed("another process has been refreshing them for too long"));
-                }
-                None => tokio::time::sleep(LOCK_POLL).await,
-            }
-        }
+        let lock = self.lock().await?;
+        self.is_refreshing.store(true, Ordering::Relaxed);
+        let is_refreshing = Arc::clone(&self.is_refreshing);
+        Ok(Some(CredentialRefreshGuard::new(RefreshLock { _lock: lock, is_refreshing })))
     }
 }
 
@@ -244,7 +381,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files = CredentialFiles::new_ambient(directory.path().join("credentials"));
         assert_eq!(files.load("a").unwrap(), None);
+        assert!(files.keys().unwrap().is_empty());
         files.save("a", "1").unwrap();
+        assert_eq!(files.keys().unwrap(), ["a"]);
         files.save("a", "2").unwrap();
         assert_eq!(files.load("a").unwrap().as_deref(), Some("2"));
         #[cfg(unix)]
@@ -261,5 +400,18 @@ mod tests {
         drop(lock);
         assert!(files.try_lock("a").unwrap().is_some());
         assert_eq!(files.load("a").unwrap(), None);
+    }
+
+    #[test]
+    fn a_token_is_not_used_half_a_minute_before_its_end() {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let stored = |received: u64, lifetime: &str| {
+            format!(
+                r#"{{"token_response":{{"expires_in":{lifetime}}},"token_received_at":{received}}}"#
+            )
+        };
+        assert!(has_expired(&stored(now - 100, "120")) && has_expired(&stored(1, "60")));
+        assert!(!has_expired(&stored(now - 100, "140")) && !has_expired(&stored(1, "null")));
+        assert!(!has_expired(&stored(u64::MAX, "1")) && !has_expired("{}"));
     }
 }
