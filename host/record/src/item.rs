@@ -1,12 +1,10 @@
 //! Items of a log: calls and other events, as readers of whole segments return them.
 
 use crate::entry::CallLineKind;
-use crate::search::line_kind;
+use crate::search::{LINE_START, line_kind};
 use crate::segments::CLOSE_START;
 use crate::{CallEntry, RUNNING, TimedEvent, UtcTime};
 
-/// Start of each line.
-const KIND_START: &[u8] = br#"{"v":1,"kind":""#;
 /// Kinds of lines that are about the log itself.
 const OWN_KINDS: [&[u8]; 3] = [b"open\"", b"heads\"", b"drops\""];
 
@@ -47,7 +45,7 @@ impl LogItem {
 
 /// Returns whether a line may be that of an event.
 pub(crate) fn is_event(line: &[u8]) -> bool {
-    let Some(kind) = line.strip_prefix(KIND_START) else { return false };
+    let Some(kind) = line.strip_prefix(LINE_START) else { return false };
     // Most lines are about calls, and parsing them as events takes longest.
     line_kind(line).is_none()
         && !line.starts_with(CLOSE_START)

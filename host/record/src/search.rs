@@ -22,7 +22,7 @@ const THREADS_MAX: usize = 8;
 /// Maximum bytes of a zone map.
 const ZONE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Start of each line.
-const LINE_START: &[u8] = br#"{"v":1,"kind":""#;
+pub(crate) const LINE_START: &[u8] = br#"{"v":1,"kind":""#;
 
 /// Receives the calls that a search finds.
 pub(crate) trait CallCollector: Send {
@@ -49,6 +49,25 @@ pub struct LogDamage {
     pub torn: Vec<String>,
     /// Segments that cannot be read to their end, with the reason.
     pub unreadable: Vec<String>,
+    /// Number of lines that are left out because they are not lines of a log.
+    pub invalid_lines: u64,
+}
+
+impl LogDamage {
+    /// Returns sentences about the damage that keeps calls from being found.
+    #[must_use]
+    pub fn losses(&self) -> Vec<String> {
+        let unreadable = self.unreadable.iter();
+        let mut losses: Vec<_> = unreadable
+            .map(|problem| format!("not all of the log can be read: {problem}"))
+            .collect();
+        match self.invalid_lines {
+            0 => {}
+            1 => losses.push("1 line of the log is invalid and left out".to_owned()),
+            lines => losses.push(format!("{lines} lines of the log are invalid and left out")),
+        }
+        losses
+    }
 }
 
 /// Search of one log.
@@ -163,6 +182,7 @@ impl<'s> LogSearch<'s> {
                 let is_whole = own.damage == LogDamage::default() && own.torn.is_empty();
                 let is_read = is_whole && own.skipped.is_empty();
                 result.damage.unreadable.append(&mut own.damage.unreadable);
+                result.damage.invalid_lines += own.damage.invalid_lines;
                 result.torn.append(&mut own.torn);
                 result.skipped.append(&mut own.skipped);
                 let ThreadResult { collector, begins, ends, .. } = own;
@@ -300,20 +320,22 @@ impl<'s> LogSearch<'s> {
         if self.filter.has_begins() {
             pairs.add(kind, line);
         }
-        self.read_result(kind, line, &mut result.collector);
+        if !is_log_line(line) || !self.read_result(kind, line, &mut result.collector) {
+            result.damage.invalid_lines += 1;
+        }
     }
 
-    /// Gives a call that has ended and that passes the filter to a collector.
+    /// Gives a call that has ended and that passes the filter to a collector. Returns false if the
+    /// line of the call is invalid.
     pub(crate) fn read_result(
         &self,
         kind: Option<CallLineKind>,
         line: &[u8],
         collector: &mut impl CallCollector,
-    ) {
+    ) -> bool {
         let is_result = !matches!(kind, None | Some(CallLineKind::Begin));
-        if is_result && !self.filter.has_only_begins() && self.filter.may_match(line) {
-            self.read_call(line, collector);
-        }
+        let is_read = is_result && !self.filter.has_only_begins() && self.filter.may_match(line);
+        !is_read || self.read_call(line, collector)
     }
 
     /// Returns the prepared filter.
@@ -321,22 +343,21 @@ impl<'s> LogSearch<'s> {
         &self.filter
     }
 
-    fn read_call(&self, line: &[u8], collector: &mut impl CallCollector) {
+    fn read_call(&self, line: &[u8], collector: &mut impl CallCollector) -> bool {
         if !self.is_wanted(line, collector.earliest()) {
-            return;
+            return true;
         }
         if self.filter.is_exact()
             && let Some(brief) = self.filter.brief(line)
             && collector.add_brief(&brief)
         {
-            return;
+            return true;
         }
-        if let Some(entry) = CallEntry::parse(line)
-            && self.filter.matches(&entry)
-            && self.matches_text(line, &entry)
-        {
+        let Some(entry) = CallEntry::parse(line) else { return false };
+        if self.filter.matches(&entry) && self.matches_text(line, &entry) {
             collector.add(entry);
         }
+        true
     }
 
     fn is_wanted(&self, line: &[u8], earliest: Option<UtcTime>) -> bool {
@@ -370,6 +391,7 @@ impl<'s> LogSearch<'s> {
             let torn = result.torn.into_iter().filter(|(process, _)| !live.contains(process));
             damage.torn.extend(torn.map(|(_, name)| name));
             damage.unreadable.extend(result.damage.unreadable);
+            damage.invalid_lines += result.damage.invalid_lines;
             begins.extend(result.begins);
             ends.extend(result.ends);
             skipped.extend(result.skipped);
@@ -458,6 +480,11 @@ pub(crate) fn remove_ended(
         }
     }
     Ok(())
+}
+
+/// Returns false for bytes that no log has as a line. An empty line has nothing to lose.
+pub(crate) fn is_log_line(line: &[u8]) -> bool {
+    line.is_empty() || line.starts_with(LINE_START)
 }
 
 /// Returns the kind of a line about a call.

@@ -10,7 +10,9 @@ use crate::blocks::{BlockZone, SegmentBlocks};
 use crate::directory::LogDirectory;
 use crate::entry::CallLineKind;
 use crate::item::parse_event;
-use crate::search::{CallCollector, LogDamage, LogSearch, line_kind, number, remove_ended, zone};
+use crate::search::{
+    CallCollector, LogDamage, LogSearch, is_log_line, line_kind, number, remove_ended, zone,
+};
 use crate::segments::{SegmentFile, SegmentLines};
 use crate::{CallEntry, CallFilter, LogItem, RecordError, UtcTime};
 
@@ -120,6 +122,10 @@ impl<'s> LogStream<'s> {
     }
 
     fn item(&mut self, file: &SegmentFile, line: &[u8]) -> Option<LogItem> {
+        if !is_log_line(line) {
+            self.damage.invalid_lines += 1;
+            return None;
+        }
         let kind = line_kind(line);
         match kind {
             None => {
@@ -140,7 +146,9 @@ impl<'s> LogStream<'s> {
             _ => {}
         }
         let mut found = None::<CallEntry>;
-        self.search.read_result(kind, line, &mut found);
+        if !self.search.read_result(kind, line, &mut found) {
+            self.damage.invalid_lines += 1;
+        }
         found.map(|call| LogItem::Call(Box::new(call)))
     }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use cofferdam::config::ConfigFile;
 use cofferdam::record::{
-    CallEntry, CallFilter, Log, LogItem, OtlpExporter, OtlpOptions, PruneReport, TraceRequests,
-    UtcTime,
+    CallEntry, CallFilter, Log, LogDamage, LogItem, OtlpExporter, OtlpOptions, PruneReport,
+    TraceRequests, UtcTime,
 };
 use cofferdam::records;
 use serde_json::json;
@@ -138,9 +138,7 @@ fn list(args: &LogListArgs) -> anyhow::Result<Exit> {
     for segment in &found.damage.torn {
         print::note(&format!("note: {segment} ends in the middle of a line; its host was killed"));
     }
-    for problem in &found.damage.unreadable {
-        print::note(&format!("warning: not all of the log can be read: {problem}"));
-    }
+    warn_of_losses(&found.damage);
     if found.calls.is_empty() && is_all {
         print::note("no recorded call matches");
     }
@@ -251,22 +249,32 @@ async fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
     if let Some(url) = &args.otlp {
         return send(&log, &filter, url, args).await;
     }
-    let stream = log.stream(&filter)?;
+    let mut stream = log.stream(&filter)?;
     match args.format {
         ExportFormat::Jsonl => {
-            for item in stream {
+            for item in &mut stream {
                 if let LogItem::Call(call) = item {
                     print::result(&line(&call, true)?)?;
                 }
             }
+            warn_of_losses(stream.damage());
         }
         ExportFormat::Otlp => {
-            for request in TraceRequests::new(stream, SERVICE) {
+            let mut requests = TraceRequests::new(stream, SERVICE);
+            for request in &mut requests {
                 print::result(&request.body)?;
             }
+            warn_of_losses(requests.damage());
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Warns of calls that a search may have missed.
+fn warn_of_losses(damage: &LogDamage) {
+    for loss in damage.losses() {
+        print::note(&format!("warning: {loss}"));
+    }
 }
 
 /// Sends spans of calls to the collector at `url`, or to that of the configuration.
@@ -288,6 +296,7 @@ async fn send(
     let report = exporter.export(log, filter).await?;
     let spans = usize::try_from(report.spans).unwrap_or(usize::MAX);
     print::note(&format!("{} sent", print::counted(spans, "span")));
+    warn_of_losses(&report.damage);
     if report.rejected > 0 {
         let rejected = report.rejected;
         let message = report.message.map(|message| format!(": {message}")).unwrap_or_default();

@@ -43,7 +43,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
                 @if !is_first { a href=(query.with("/", "after", None)) { "Newest" } }
                 @if let Some(older) = older { a href=(older) { "Older" } }
             }
-            @if !found.damage.unreadable.is_empty() {
+            @if !found.damage.losses().is_empty() {
                 p { "Not all of the log can be read; " a href="/health" { "Health" } " says why." }
             }
         },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cofferdam_record::{CallFilter, Log, UtcTime};
+use cofferdam_record::{CallFilter, Log, LogDamage, UtcTime};
 use maud::{Markup, html};
 
 use super::{chart, layout};
@@ -43,14 +43,14 @@ pub(super) fn page(state: &InspectorState, log: &Log) -> Result<Markup, PageErro
             (layout::table("State", &["Measure", "Now"], rows))
             @if live.is_empty() { p { "No running host writes to this log." } }
             (chart::section(since, &stats))
-            @if !damage.torn.is_empty() || !damage.unreadable.is_empty() {
+            @if *damage != LogDamage::default() {
                 h2 { "Damage" }
                 ul {
                     @for segment in damage.torn.iter().take(DAMAGED_MAX) {
                         li { (text::line(segment)) " ends in the middle of a line; its host was killed" }
                     }
-                    @for problem in damage.unreadable.iter().take(DAMAGED_MAX) {
-                        li { "not all can be read: " (text::line(problem)) }
+                    @for loss in damage.losses().iter().take(DAMAGED_MAX) {
+                        li { (text::line(loss)) }
                     }
                 }
             }

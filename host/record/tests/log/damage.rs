@@ -28,6 +28,7 @@ fn a_torn_line_is_reported_and_no_error() {
     let seen: Vec<_> = found.calls.iter().map(|c| format!("{} {}", c.id, c.outcome)).collect();
     assert_eq!(seen, ["0123abcd-2 lost", "0123abcd-1 ok"]);
     assert_eq!(found.damage.torn, [format!("{STEM}.jsonl")]);
+    assert_eq!(found.damage.losses(), ["1 line of the log is invalid and left out"]);
     assert_eq!(log.find("0123abcd-2").unwrap().outcome, "lost");
 }
 
