@@ -93,8 +93,10 @@ pub struct Dispatcher {
     inbox: Arc<Inbox>,
     calls: AtomicU64,
     asking_workers: AskingWorkers,
-    /// Tasks that wait for a worker.
+    /// Calls that wait for a worker.
     lines: WaitingLines,
+    /// Number of workers by route, when they were listed last.
+    workers: Mutex<BTreeMap<String, usize>>,
     /// Notified when a worker announces that its tools have changed.
     changed: Arc<Notify>,
     /// Sources in use by route, which workers have described.
@@ -133,6 +135,7 @@ impl Dispatcher {
             calls: AtomicU64::new(0),
             asking_workers: AskingWorkers::default(),
             lines: WaitingLines::default(),
+            workers: Mutex::default(),
             changed,
             known: Mutex::default(),
             _stop: stop.drop_guard(),
@@ -212,7 +215,15 @@ impl Dispatcher {
                 Err(error) => tracing::warn!(%error, "a worker sent invalid routes"),
             }
         }
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.clone_from(&workers_by_route);
         Ok(workers_by_route)
+    }
+
+    /// Returns the number of workers that had a route when they were listed last.
+    fn workers(&self, route: &str) -> usize {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.get(route).copied().unwrap_or_default()
     }
 
     /// Returns the source of a route; `None` if no worker describes it.

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::lines::LineTurn;
 use super::returning::ReturningCall;
 use super::shared::SharedCall;
 use super::{Dispatcher, InboxEvent};
@@ -122,6 +123,10 @@ pub(super) struct PendingCall {
     returning: Option<ReturningCall>,
     /// Worker that is asked first, because it has asked the question that is answered now.
     pub(super) asking_worker: Option<NodeName>,
+    /// Turn to ask workers, from the time at which they were busy until one has started the call.
+    pub(super) turn: Option<LineTurn>,
+    /// Number of the first message whose offer is still valid: they expire while a call waits.
+    pub(super) offers_from: u32,
     /// Token that is canceled when the caller gives up.
     cancellation: CancellationToken,
 }
@@ -148,6 +153,8 @@ impl PendingCall {
             is_taken_over: false,
             returning: None,
             asking_worker: None,
+            turn: None,
+            offers_from: 0,
             cancellation,
         }
     }
@@ -165,6 +172,11 @@ impl PendingCall {
     pub(super) fn return_to_worker(&mut self, call: Option<ReturningCall>) {
         self.asking_worker = call.and_then(|call| self.dispatcher.asking_workers.take(call));
         self.returning = call;
+    }
+
+    /// Declines offers to run the call that have been made so far.
+    pub(super) fn forget_offers(&mut self) {
+        self.offers_from = self.messages.wrapping_add(1);
     }
 
     /// Waits for the next reply; `None` if the bus has ended.

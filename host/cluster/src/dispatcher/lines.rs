@@ -1,7 +1,8 @@
-//! Lines of tasks that wait for a worker.
+//! Lines of calls that wait for a worker.
 //!
-//! The first of a line asks workers, and the others wait for their turn, so that tasks start in the
-//! order in which they began to wait, and a gateway asks once for all of them.
+//! The first of a line asks workers, and the others wait for their turn, so that calls start in the
+//! order in which they began to wait, and a gateway asks once for all of them. Each caller has its
+//! own lines: workers decline calls of a caller that has all of its permits and accept others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-/// State of a line that one task passes to the next.
+/// State of a line that one call passes to the next.
 #[derive(Debug, Default)]
 pub(super) struct WaitingLine {
     /// Time since which no worker has the tool. If the first of a line gives up for that reason,
@@ -17,33 +18,43 @@ pub(super) struct WaitingLine {
     pub(super) absent_since: Option<Instant>,
 }
 
-/// Turn of a task to ask workers. Dropping it passes it to the next of the line.
+/// Turn of a call to ask workers. Dropping it passes it to the next of the line.
 pub(super) type LineTurn = OwnedMutexGuard<WaitingLine>;
 
-/// Lines by the route of their calls.
+/// Route and session of the calls of a line.
+type LineKey = (String, String);
+
+/// All lines of a gateway.
 #[derive(Debug, Default)]
 pub(super) struct WaitingLines {
-    lines: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<WaitingLine>>>>,
+    lines: Mutex<BTreeMap<LineKey, Weak<tokio::sync::Mutex<WaitingLine>>>>,
 }
 
 impl WaitingLines {
+    /// Returns whether calls wait in a line.
+    pub(super) fn has(&self, route: &str, session: &str) -> bool {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = lines.get(&(route.to_owned(), session.to_owned()));
+        line.is_some_and(|line| line.strong_count() > 0)
+    }
+
     /// Joins a line at its end. Returns whether the call had to wait as well.
-    pub(super) async fn join(&self, route: &str) -> (LineTurn, bool) {
-        let line = self.line(route);
+    pub(super) async fn join(&self, route: &str, session: &str) -> (LineTurn, bool) {
+        let line = self.line((route.to_owned(), session.to_owned()));
         match Arc::clone(&line).try_lock_owned() {
             Ok(turn) => (turn, false),
             Err(_) => (line.lock_owned().await, true),
         }
     }
 
-    fn line(&self, route: &str) -> Arc<tokio::sync::Mutex<WaitingLine>> {
+    fn line(&self, key: LineKey) -> Arc<tokio::sync::Mutex<WaitingLine>> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(route).and_then(Weak::upgrade) {
+        if let Some(line) = lines.get(&key).and_then(Weak::upgrade) {
             return line;
         }
         lines.retain(|_, line| line.strong_count() > 0);
         let line = Arc::default();
-        lines.insert(route.to_owned(), Arc::downgrade(&line));
+        lines.insert(key, Arc::downgrade(&line));
         line
     }
 }
@@ -57,13 +68,16 @@ mod tests {
     #[tokio::test]
     async fn turns_pass_in_order_and_lines_of_no_one_are_forgotten() {
         let lines = WaitingLines::default();
-        let (mut first, waited) = lines.join("a").await;
-        assert!(!waited && lines.join("b").now_or_never().is_some());
-        let mut second = Box::pin(lines.join("a"));
+        assert!(!lines.has("a", "s"));
+        let (mut first, waited) = lines.join("a", "s").await;
+        assert!(!waited && lines.has("a", "s") && !lines.has("a", "t"));
+        assert!(lines.join("b", "s").now_or_never().is_some());
+        assert!(lines.join("a", "t").now_or_never().is_some());
+        let mut second = Box::pin(lines.join("a", "s"));
         assert!(second.as_mut().now_or_never().is_none());
-        let mut canceled = Box::pin(lines.join("a"));
+        let mut canceled = Box::pin(lines.join("a", "s"));
         assert!(canceled.as_mut().now_or_never().is_none());
-        let mut third = Box::pin(lines.join("a"));
+        let mut third = Box::pin(lines.join("a", "s"));
         assert!(third.as_mut().now_or_never().is_none());
         drop(canceled);
         let now = Instant::now();
@@ -74,7 +88,8 @@ mod tests {
         assert_eq!((turn.absent_since, waited), (Some(now), true));
         drop(turn);
         drop(third.await);
-        drop(lines.line("c"));
+        assert!(!lines.has("a", "s"));
+        drop(lines.line(("c".to_owned(), "s".to_owned())));
         assert_eq!(lines.lines.lock().unwrap().len(), 1);
     }
 }

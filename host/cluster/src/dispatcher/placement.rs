@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use super::InboxEvent;
 use super::call::{Handovers, PendingCall, RemoteCall, WorkerOffer, next_handover};
-use super::lines::LineTurn;
 use super::shared::SharedCall;
 use crate::DispatchError;
 use crate::bus::{BusError, BusState};
@@ -26,6 +25,10 @@ use crate::subject::NodeName;
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// The same for a call that waits as a task.
 const WAITING_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Maximum number of workers that are asked one after the other without a pause.
+const ROUND_MAX: usize = 64;
+/// Maximum bytes of arguments that are sent to them.
+const ROUND_BYTES_MAX: usize = 256 * 1024;
 /// Interval in which a call looks whether the bus is connected again.
 const RECONNECTION_POLL: Duration = Duration::from_millis(50);
 
@@ -50,9 +53,12 @@ impl PendingCall {
         call: &RemoteCall<'_>,
         give_up: Instant,
     ) -> Result<WorkerOffer, DispatchError> {
-        let mut times_busy: u32 = 0;
+        let (mut rounds, mut asked): (u32, usize) = (0, 0);
         let mut absent_since: Option<Instant> = None;
-        let mut turn: Option<LineTurn> = None;
+        let lines = &self.dispatcher().lines;
+        if self.is_in_no_line() && lines.has(&call.request.route, session(call)) {
+            absent_since = self.join_line(call, give_up).await?.1;
+        }
         loop {
             if let Some(Some(request)) = next_handover(&mut self.handovers).now_or_never() {
                 self.share_waiting(request, call).await;
@@ -78,7 +84,7 @@ impl PendingCall {
                     let since = was_absent.unwrap_or_else(Instant::now);
                     let wait_max = self.dispatcher().options.timing.placement_wait_max;
                     if self.waits_until.is_none() || since.elapsed() >= wait_max {
-                        if let Some(turn) = &mut turn {
+                        if let Some(turn) = &mut self.turn {
                             turn.absent_since = Some(since);
                         }
                         return Err(DispatchError::NoWorker);
@@ -93,18 +99,18 @@ impl PendingCall {
                     return Err(DispatchError::NoAnswer);
                 }
                 PlacementReply::Busy(_) => {
-                    if self.waits_until.is_some() && turn.is_none() {
-                        let (mut next, has_waited) = self.turn(call, give_up).await?;
-                        absent_since = next.absent_since.take();
-                        turn = Some(next);
+                    if self.is_in_no_line() {
+                        let (has_waited, since) = self.join_line(call, give_up).await?;
+                        absent_since = since;
                         if has_waited {
                             continue;
                         }
                     }
-                    times_busy += 1;
-                    // The first answer may be that of the only busy worker.
-                    if times_busy > 1 {
-                        self.pause(self.busy_pause(times_busy), call).await;
+                    // Each worker may be the one that is not busy.
+                    asked += 1;
+                    if asked >= self.round(call) {
+                        (rounds, asked) = (rounds + 1, 0);
+                        self.pause(self.busy_pause(rounds), call).await;
                         self.ensure_current().await?;
                     }
                 }
@@ -198,22 +204,53 @@ impl PendingCall {
         call.client.report_status("all workers are busy; waiting for one");
     }
 
-    /// Waits until it is the turn of this task to ask workers. Returns whether it had to wait.
-    async fn turn(
-        &self,
+    /// Returns whether the call asks workers as if no other one waited.
+    fn is_in_no_line(&self) -> bool {
+        // Only one worker can run a call with the answers to its questions.
+        self.turn.is_none() && self.asking_worker.is_none()
+    }
+
+    /// Waits until it is the turn of this call to ask workers. Returns whether it had to wait, and
+    /// since when no worker has the tool.
+    async fn join_line(
+        &mut self,
         call: &RemoteCall<'_>,
         give_up: Instant,
-    ) -> Result<(LineTurn, bool), DispatchError> {
-        let mut joining = pin!(self.dispatcher().lines.join(&call.request.route));
+    ) -> Result<(bool, Option<Instant>), DispatchError> {
+        let dispatcher = Arc::clone(self.dispatcher());
+        let mut joining = pin!(dispatcher.lines.join(&call.request.route, session(call)));
         loop {
-            if let Ok(joined) = tokio::time::timeout(WAITING_PAUSE_MAX, &mut joining).await {
-                return Ok(joined);
+            let give_up = self.waits_until.unwrap_or(give_up);
+            tokio::select! {
+                (mut turn, has_waited) = &mut joining => {
+                    let absent_since = turn.absent_since.take();
+                    self.turn = Some(turn);
+                    if has_waited {
+                        self.forget_offers();
+                    }
+                    return Ok((has_waited, absent_since));
+                }
+                // It keeps its place.
+                Some(request) = next_handover(&mut self.handovers) => {
+                    self.share_waiting(request, call).await;
+                }
+                () = tokio::time::sleep_until(give_up.min(Instant::now() + WAITING_PAUSE_MAX)) => {
+                    if Instant::now() >= give_up {
+                        return Err(DispatchError::Busy);
+                    }
+                    self.ensure_current().await?;
+                }
             }
-            if Instant::now() >= give_up {
-                return Err(DispatchError::Busy);
-            }
-            self.ensure_current().await?;
         }
+    }
+
+    /// Returns the number of workers to ask without a pause.
+    fn round(&self, call: &RemoteCall<'_>) -> usize {
+        if self.asking_worker.is_some() {
+            return 1;
+        }
+        let by_bytes = ROUND_BYTES_MAX / call.arguments.len().max(1);
+        self.dispatcher().workers(&call.request.route).min(by_bytes).clamp(1, ROUND_MAX)
     }
 
     /// Waits before workers are asked again. A call that becomes a task meanwhile is shared.
@@ -260,6 +297,10 @@ impl PendingCall {
                     }
                     let Ok(worker) = NodeName::new(worker) else { continue };
                     let started = self.unconfirmed.filter(|number| *number == replied);
+                    if started.is_none() && replied < self.offers_from {
+                        self.dispatcher().cancel(&worker, offer).await;
+                        continue;
+                    }
                     return PlacementReply::Offer(WorkerOffer { number: offer, worker, started });
                 }
                 Some(InboxEvent::Message(replied, WorkerMessage::Busy {}, _)) => {
@@ -270,16 +311,20 @@ impl PendingCall {
         }
     }
 
-    /// Returns the pause after a number of busy workers: doubled each time, and different for each
-    /// call, so that waiting calls do not come back together.
-    fn busy_pause(&self, times: u32) -> Duration {
+    /// Returns the pause after a number of rounds: doubled each time, and different for each call,
+    /// so that calls of several gateways do not come back together.
+    fn busy_pause(&self, rounds: u32) -> Duration {
         let longest = if self.waits_until.is_some() { WAITING_PAUSE_MAX } else { BUSY_PAUSE_MAX };
         let first = self.dispatcher().options.timing.busy_pause;
-        let pause = (first * 2_u32.saturating_pow(times.min(16) - 2)).min(longest);
+        let pause = (first * 2_u32.saturating_pow(rounds.clamp(1, 16) - 1)).min(longest);
         let share =
             u32::try_from(self.number().wrapping_mul(0x9E37_79B9) % 512).unwrap_or_default();
         pause / 2 + pause * share / 1024
     }
+}
+
+fn session<'c>(call: &RemoteCall<'c>) -> &'c str {
+    call.request.header.session.as_deref().unwrap_or_default()
 }
 
 fn closed() -> DispatchError {

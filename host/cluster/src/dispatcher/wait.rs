@@ -65,6 +65,8 @@ impl PendingCall {
         };
         if is_stored {
             let _ = self.attach(offer).await;
+        } else {
+            self.turn = None;
         }
         self.wait(offer, started, &call.client).await
     }
@@ -131,6 +133,9 @@ impl PendingCall {
                 continue;
             }
             silence.end();
+            if !matches!(message, WorkerMessage::NotStarted { .. }) {
+                self.turn = None;
+            }
             match (message, body) {
                 (WorkerMessage::Result { part, parts: count, bytes, .. }, body) => {
                     let added = parts.add((part, count), bytes, body);

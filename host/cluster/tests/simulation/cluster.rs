@@ -163,7 +163,7 @@ impl Cluster {
     ) -> (JoinHandle<Outcome>, Arc<Handover>) {
         let handover = Handover::new();
         let context = CallContext {
-            session: Some(SESSION.to_owned()),
+            session: context.session.or_else(|| Some(SESSION.to_owned())),
             handover: Some(Arc::clone(&handover)),
             ..context
         };

@@ -63,6 +63,77 @@ fn tasks_start_in_the_order_in_which_they_began_to_wait() {
 }
 
 #[test]
+fn new_calls_wait_behind_tasks() {
+    simulate(async |cluster: Cluster| {
+        let (_worker, ending) = busy_worker(&cluster).await;
+        let gateway = cluster.gateway(2).await;
+        let (task, handover) =
+            cluster.callable_task(&gateway, ("write", 10), CallContext::new("task")).await;
+        assert!(handover.request("task".to_owned()).await);
+        sleep(Duration::from_secs(5)).await;
+        ending.cancel();
+        let freed = Instant::now();
+        let mut calls = Vec::new();
+        while !task.is_finished() {
+            let (call, _) =
+                cluster.callable_task(&gateway, ("write", 1_000), CallContext::new("call")).await;
+            calls.push(call);
+        }
+        assert_eq!(type_name(&task.await.unwrap()), "ok");
+        assert!(freed.elapsed() < Duration::from_secs(2), "{:?}", freed.elapsed());
+    });
+}
+
+#[test]
+fn a_caller_at_its_limit_delays_no_other() {
+    simulate(async |cluster: Cluster| {
+        let options =
+            WorkerOptions { calls_max: 2, caller_calls_max: 1, ..WorkerOptions::default() };
+        let _worker = cluster.worker_with(100, options).await;
+        let gateway = cluster.gateway(2).await;
+        let task = async |caller: &str, ms: u64| {
+            let session = Some(caller.to_owned());
+            let context = CallContext { session, ..CallContext::new(caller) };
+            let (task, handover) = cluster.callable_task(&gateway, ("write", ms), context).await;
+            assert!(handover.request(format!("{caller}-{ms}")).await);
+            (task, handover)
+        };
+        let started = Instant::now();
+        let ((long, _), (waiting, _)) = (task("a", 600_000).await, task("a", 10).await);
+        for (other, _) in [task("b", 20_000).await, task("c", 10).await] {
+            assert_eq!(type_name(&other.await.unwrap()), "ok");
+        }
+        assert!(started.elapsed() < Duration::from_secs(25), "{:?}", started.elapsed());
+        assert!(!long.is_finished() && !waiting.is_finished());
+    });
+}
+
+#[test]
+fn tasks_find_the_free_ones_of_many_workers() {
+    simulate(async |cluster: Cluster| {
+        let mut workers = Vec::new();
+        for node in 100..120 {
+            let options = WorkerOptions { calls_max: 1, ..WorkerOptions::default() };
+            workers.push(cluster.worker_with(node, options).await);
+        }
+        let gateway = cluster.gateway(2).await;
+        let mut tasks = Vec::new();
+        let started = Instant::now();
+        for number in 0..80 {
+            let (task, handover) =
+                cluster.callable_task(&gateway, ("write", 60_000), CallContext::new("task")).await;
+            assert!(handover.request(format!("task-{number}")).await);
+            tasks.push(task);
+        }
+        for task in tasks {
+            assert_eq!(type_name(&task.await.unwrap()), "ok");
+        }
+        // Four times a minute, if no worker is ever free.
+        assert!(started.elapsed() < Duration::from_secs(260), "{:?}", started.elapsed());
+    });
+}
+
+#[test]
 fn tasks_that_wait_fail_together_when_their_tool_is_gone() {
     simulate(async |cluster: Cluster| {
         let (_worker, _) = busy_worker(&cluster).await;
