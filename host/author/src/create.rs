@@ -57,7 +57,8 @@ pub enum CreateError {
 /// # Errors
 /// [`CreateError`] if the name is not allowed, the path exists, or writing fails.
 pub fn create(path: &Path, language: Language) -> Result<CreatedProject, CreateError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // Paths such as `.` have no name.
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     if !is_name(&name) || !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Err(CreateError::Name(name));
     }

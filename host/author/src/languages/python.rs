@@ -356,13 +356,16 @@ struct Copy {
     is_project: bool,
     /// Directory that is copied, without links in its path.
     root: PathBuf,
+    /// Directories that are being copied, the outermost first, without links in their paths.
+    open: Vec<PathBuf>,
     files: usize,
     bytes: u64,
 }
 
 impl Copy {
     fn all() -> Self {
-        Self { sources: None, is_project: false, root: PathBuf::new(), files: 0, bytes: 0 }
+        let (root, open) = (PathBuf::new(), Vec::new());
+        Self { sources: None, is_project: false, root, open, files: 0, bytes: 0 }
     }
 
     fn of_project(project: &Project) -> Result<Self, BuildError> {
@@ -374,7 +377,7 @@ impl Copy {
         }
         let wrong = |error| BuildError::Project(format!("`[build] sources`: {error}"));
         let sources = if globs.is_empty() { None } else { Some(set.build().map_err(wrong)?) };
-        Ok(Self { sources, is_project: true, root: PathBuf::new(), files: 0, bytes: 0 })
+        Ok(Self { sources, is_project: true, ..Self::all() })
     }
 
     fn run(mut self, from: &Path, to: &Path) -> Result<(), BuildError> {
@@ -384,13 +387,16 @@ impl Copy {
     }
 
     fn folder(&mut self, from: &Path, to: &Path, inside: &Path) -> Result<(), BuildError> {
+        let real = fs::canonicalize(from).map_err(|error| BuildError::read(from, error))?;
         fs::create_dir_all(to).map_err(|error| BuildError::write(to, error))?;
+        self.count(0, from)?;
+        self.open.push(real);
         for entry in fs::read_dir(from).map_err(|error| BuildError::read(from, error))? {
             let entry = entry.map_err(|error| BuildError::read(from, error))?;
             let (path, name) = (entry.path(), entry.file_name());
             let inside = inside.join(&name);
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-            if is_link && !self.follows(&path, from) {
+            if is_link && !self.follows(&path) {
                 continue;
             }
             let data = fs::metadata(&path).map_err(|error| BuildError::read(&path, error))?;
@@ -401,17 +407,17 @@ impl Copy {
                 fs::copy(&path, to.join(&name)).map_err(|error| BuildError::read(&path, error))?;
             }
         }
+        self.open.pop();
         Ok(())
     }
 
-    /// Returns whether a link in `folder` is followed, as Python does. One that leads nowhere or to
-    /// a folder above it is not, and neither is one that leaves the project: the plugin would
-    /// contain files that its author did not put there.
-    fn follows(&self, link: &Path, folder: &Path) -> bool {
-        let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else {
-            return false;
-        };
-        !folder.starts_with(&target) && (!self.is_project || target.starts_with(&self.root))
+    /// Returns whether a link in the innermost open directory is followed, as Python does. One that
+    /// leads nowhere or to a directory above it is not, and neither is one that leaves the project:
+    /// the plugin would contain files that its author did not put there.
+    fn follows(&self, link: &Path) -> bool {
+        let Ok(target) = fs::canonicalize(link) else { return false };
+        let is_round = self.open.iter().any(|open| open.starts_with(&target));
+        !is_round && (!self.is_project || target.starts_with(&self.root))
     }
 
     fn has_folder(&self, path: &Path, name: &OsStr) -> bool {
@@ -438,7 +444,7 @@ impl Copy {
             return Ok(());
         }
         Err(BuildError::Project(format!(
-            "the project has more than {SOURCES_MAX} files or {SOURCE_BYTES_MAX} bytes (seen at {}); name those that the plugin needs with \
+            "the project has more than {SOURCES_MAX} files and folders or {SOURCE_BYTES_MAX} bytes (seen at {}); name those that the plugin needs with \
              `[build] sources` in plugin.toml",
             folder.display()
         )))
@@ -548,6 +554,7 @@ mod tests {
         let (project, copy) = (folder.path().join("project"), folder.path().join("copy"));
         fs::create_dir_all(project.join("library")).unwrap();
         fs::create_dir_all(folder.path().join("outside")).unwrap();
+        fs::create_dir_all(project.join("other")).unwrap();
         for file in ["project/app.py", "project/library/a.py", "outside/secret.py"] {
             fs::write(folder.path().join(file), "").unwrap();
         }
@@ -559,6 +566,9 @@ mod tests {
             ("missing", "dangling"),
             ("..", "up"),
             (".", "library/round"),
+            ("../other", "library/x"),
+            ("../library", "other/x"),
+            ("../library", "other/y"),
             ("/", "root"),
         ] {
             symlink(target, project.join(link)).unwrap();
@@ -568,7 +578,9 @@ mod tests {
         let mut names: Vec<_> =
             fs::read_dir(&copy).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, ["app.py", "inside", "library", "same.py"]);
-        assert_eq!(fs::read_dir(copy.join("library")).unwrap().count(), 1);
+        assert_eq!(names, ["app.py", "inside", "library", "other", "same.py"]);
+        assert_eq!(fs::read_dir(copy.join("library")).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(copy.join("library/x")).unwrap().count(), 0);
+        assert!(copy.join("other/y/a.py").exists());
     }
 }
