@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cofferdam::Error;
 use cofferdam::compose::{self, ComponentReport};
 use cofferdam_author::CommandTool;
-use cofferdam_engine::manifest::embed_manifest;
+use cofferdam_engine::LoadError;
+use cofferdam_engine::manifest::{EmbedError, ManifestError, embed_manifest};
 use cofferdam_tool::declaration::review;
 use serde_json::json;
 
@@ -22,12 +24,22 @@ pub(crate) async fn run(global: &Global, args: &WrapArgs) -> anyhow::Result<Exit
     let program = read_component(&args.program)?;
     let manifest = manifest(args)?;
     let component = cofferdam_author::wrap(&program).map_err(|error| unusable(&error))?;
-    let component = embed_manifest(&component, &manifest).map_err(|error| unusable(&error))?;
+    let component = embed_manifest(&component, &manifest).map_err(|error| match error {
+        EmbedError::Manifest(error) => invalid_manifest(args, &error),
+        error => unusable(&error),
+    })?;
     let output = output(args)?;
     let engine = host::engine(global)?;
     // Checked before it is written, so that a plugin that was there before stays if this one fails.
-    let ComponentReport { info, declarations, .. } =
-        compose::examine_bytes(&engine, &output, component.clone(), &host::operator()).await?;
+    let examined =
+        compose::examine_bytes(&engine, &output, component.clone(), &host::operator()).await;
+    let ComponentReport { info, declarations, .. } = match examined {
+        Err(Error::Plugin(error)) => match error.cause() {
+            LoadError::Manifest(error) => return Err(invalid_manifest(args, error).into()),
+            _ => return Err(Error::Plugin(error).into()),
+        },
+        examined => examined?,
+    };
     let review = review(&declarations);
     if let Some(refusal) = review.refusals.first() {
         return Err(unusable(refusal).into());
@@ -70,6 +82,14 @@ fn manifest(args: &WrapArgs) -> anyhow::Result<String> {
         prints_json: args.json_output,
     };
     Ok(tool.manifest())
+}
+
+/// Returns an error for a manifest that breaks a rule, as an error of what the user has written.
+fn invalid_manifest(args: &WrapArgs, error: &ManifestError) -> UsageError {
+    UsageError(match &args.manifest {
+        Some(path) => format!("{}:{error}", path.display()),
+        None => format!("the flags describe no tool: {}", error.message),
+    })
 }
 
 /// Returns the file to write.
