@@ -21,10 +21,10 @@ use crate::error::RegistryErrorKind;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time without any data.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// Time after which a body must arrive at [`BYTES_PER_SECOND_MIN`] on average.
-const SLOW_START: Duration = Duration::from_secs(30);
-/// Minimum average speed of a body after [`SLOW_START`]. Without it, a server that sends one byte
-/// now and then holds a download for as long as it likes.
+/// Time over which the speed of a body is averaged.
+const SPEED_WINDOW: Duration = Duration::from_secs(30);
+/// Minimum speed of a body. Without it, a server that sends one byte now and then holds a download
+/// for as long as it likes.
 const BYTES_PER_SECOND_MIN: u64 = 1024;
 
 /// HTTP clients: one for registries that the operator names, one for hosts that a registry names.
@@ -174,13 +174,18 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, RegistryEr
 /// [`BYTES_PER_SECOND_MIN`].
 pub(super) struct ReceivedBody {
     response: Response,
-    started: Instant,
+    speed: Speed,
+}
+
+/// Bytes of a body in the current [`SPEED_WINDOW`].
+struct Speed {
+    since: Instant,
     received: u64,
 }
 
 impl ReceivedBody {
     pub(super) fn new(response: Response) -> Self {
-        Self { response, started: Instant::now(), received: 0 }
+        Self { response, speed: Speed { since: Instant::now(), received: 0 } }
     }
 
     /// Returns the next piece.
@@ -189,19 +194,27 @@ impl ReceivedBody {
         let piece = piece
             .map_err(|_| RegistryErrorKind::Silent(SILENCE_MAX))?
             .map_err(|error| RegistryErrorKind::Connection(root_cause(&error)))?;
-        if let Some(piece) = &piece {
-            self.received = self.received.saturating_add(piece.len() as u64);
-            if is_too_slow(self.received, self.started.elapsed()) {
-                return Err(RegistryErrorKind::Slow(BYTES_PER_SECOND_MIN));
-            }
+        if let Some(piece) = &piece
+            && !self.speed.add(piece.len() as u64, Instant::now())
+        {
+            return Err(RegistryErrorKind::Slow(BYTES_PER_SECOND_MIN));
         }
         Ok(piece)
     }
 }
 
-fn is_too_slow(received: u64, elapsed: Duration) -> bool {
-    let counted = elapsed.saturating_sub(SLOW_START).as_secs();
-    received < counted.saturating_mul(BYTES_PER_SECOND_MIN)
+impl Speed {
+    /// Counts bytes. Returns false if the window that ends with them was too slow.
+    fn add(&mut self, bytes: u64, now: Instant) -> bool {
+        self.received = self.received.saturating_add(bytes);
+        let elapsed = now.duration_since(self.since);
+        if elapsed < SPEED_WINDOW {
+            return true;
+        }
+        let is_fast = self.received >= BYTES_PER_SECOND_MIN.saturating_mul(elapsed.as_secs());
+        (self.since, self.received) = (now, 0);
+        is_fast
+    }
 }
 
 /// Reads a body of at most `bytes_max` bytes.
@@ -251,16 +264,18 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use super::is_too_slow;
+    use super::Speed;
 
     #[test]
-    fn bodies_have_a_minimum_speed_after_a_while() {
-        assert!(!is_too_slow(1, Duration::from_secs(30)));
-        assert!(is_too_slow(2, Duration::from_secs(31)));
-        // 256 MiB at 2 MiB/s, and at 1,000 bytes/s.
-        assert!(!is_too_slow(256 << 20, Duration::from_secs(128)));
-        assert!(is_too_slow(3_600_000, Duration::from_secs(3_600)));
+    fn bodies_have_a_minimum_speed() {
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut speed = Speed { since: start, received: 0 };
+        assert!(speed.add(1, at(29)) && speed.add(30 * 1024, at(30)));
+        // A fast start does not make up for a slow rest.
+        assert!(speed.add(200 << 20, at(31)) && speed.add(1, at(60)));
+        assert!(speed.add(1, at(79)) && !speed.add(1, at(90)));
     }
 }
