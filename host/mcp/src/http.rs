@@ -352,8 +352,10 @@ impl HttpService {
         };
         let may_open = session.is_none() && may_open_session(&parts.headers);
         if may_open && body.len() > OPENING_BYTES_MAX {
-            let message =
-                format!("a request that opens a session has at most {OPENING_BYTES_MAX} bytes");
+            let message = format!(
+                "a request that opens a session has at most {OPENING_BYTES_MAX} bytes; for another \
+                 one, send the header `Mcp-Method`, or `Mcp-Session-Id` with a session"
+            );
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
         let response = if may_open {

@@ -403,7 +403,9 @@ mod tests {
         let token = ProgressToken(id(1));
         requests.add(id(1), token.clone(), CallContext::default());
         let shown = (0..1000).filter(|_| requests.reporting(&token).unwrap().is_some()).count();
-        assert!(shown < 200, "{shown}");
+        // Another second may begin meanwhile.
+        let max = usize::try_from(REPORTS_PER_SECOND_MAX).unwrap();
+        assert!((max..=2 * max).contains(&shown), "{shown}");
         assert!(requests.reporting(&ProgressToken(id(2))).is_none());
     }
 }
