@@ -2,7 +2,7 @@
 
 /// Maximum number of names in a suggestion.
 const NAMES_MAX: usize = 60;
-/// Maximum characters of a name in a suggestion.
+/// Maximum characters of a name that is shown.
 const NAME_LENGTH_MAX: usize = 200;
 
 /// Returns at most `length` characters of a text, with `…` if there are more.
@@ -13,10 +13,15 @@ pub(crate) fn cut(text: &str, length: usize) -> String {
     }
 }
 
+/// Returns the name of a column as it is shown to the model.
+pub(crate) fn shown(name: &str) -> String {
+    cut(name, NAME_LENGTH_MAX)
+}
+
 /// Returns a suggestion that lists the names, the nearest one first.
 pub(crate) fn suggestion(wanted: &str, names: &[String]) -> String {
     let listed: Vec<_> =
-        names.iter().take(NAMES_MAX).map(|name| cut(name, NAME_LENGTH_MAX)).collect();
+        names.iter().take(NAMES_MAX).map(|name| shown(name)).collect();
     let more = if names.len() > NAMES_MAX { " and more" } else { "" };
     let all = format!("he columns are `{}`{more}", listed.join("`, `"));
     match nearest(wanted, names) {

@@ -10,9 +10,6 @@ use crate::table::{Table, cell};
 /// Maximum number of columns that are described.
 const COLUMNS_MAX: usize = 200;
 
-/// Maximum characters of the name of a column.
-const NAME_LENGTH_MAX: usize = 200;
-
 /// Maximum number of example values per column.
 const EXAMPLES_MAX: usize = 3;
 
@@ -74,7 +71,7 @@ pub fn schema(
         .iter()
         .take(COLUMNS_MAX)
         .map(|name| Column {
-            name: names::cut(name, NAME_LENGTH_MAX),
+            name: names::shown(name),
             kind: Kind::Empty,
             empty: 0,
             examples: Vec::new(),

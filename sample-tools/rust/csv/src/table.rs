@@ -51,9 +51,11 @@ impl Table {
         &self.columns
     }
 
-    /// Returns the index of a column.
+    /// Returns the index of a column. A long name may be cut as it is shown.
     pub(crate) fn column(&self, name: &str) -> Result<usize, ToolFailure> {
-        self.columns.iter().position(|column| column == name).ok_or_else(|| {
+        let position = |is: &dyn Fn(&str) -> bool| self.columns.iter().position(|it| is(it));
+        let found = position(&|it| it == name).or_else(|| position(&|it| names::shown(it) == name));
+        found.ok_or_else(|| {
             ToolFailure::new(format!("there is no column `{name}`"))
                 .suggestion(names::suggestion(name, &self.columns))
                 .permanent()
