@@ -24,8 +24,9 @@ Examples:
   cofferdam workflow graph review.yaml --json | jq -r .mermaid";
 
 const CHECK_EXAMPLES: &str = "\
-Runs nothing, calls no model and needs no key. With flags that select tools or a model, as for `run`,
-it also checks the models, tools, skills and settings that the agents name.
+Calls no model and needs no key. With flags that select tools or a model, as for `run`, it also loads
+the plugins, connects to the servers of the configuration, and checks the models, tools, skills and
+settings that the agents name.
 
 Examples:
   cofferdam workflow check review.yaml
