@@ -172,7 +172,7 @@ static void add_parameter(cofferdam_writer *json, const cofferdam_parameter *par
     if (parameter->has_range) {
         cofferdam_add_integer(json, "minimum", parameter->least);
         cofferdam_add_integer(json, "maximum", parameter->most);
-    }
+    } else if (parameter->type == COFFERDAM_AS_INTEGER_) cofferdam_add_text(json, "format", "int64");
     cofferdam_add_text(json, "description", parameter->description);
     add_default(json, parameter);
     cofferdam_end(json);

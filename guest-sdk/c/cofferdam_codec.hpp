@@ -96,7 +96,7 @@ struct codec<Type> {
         if constexpr (sizeof(Type) < 8) {
             cofferdam_add_integer(&json, "minimum", range::min());
             cofferdam_add_integer(&json, "maximum", range::max());
-        }
+        } else cofferdam_add_text(&json, "format", "int64");
     }
     static bool read(const cofferdam_value *value, Type &to) {
         std::int64_t integer = 0;
@@ -108,7 +108,10 @@ struct codec<Type> {
 };
 
 template <std::floating_point Type> struct codec<Type> {
-    static void schema(cofferdam_writer &json, bool or_null) { add_type(json, "number", or_null); }
+    static void schema(cofferdam_writer &json, bool or_null) {
+        add_type(json, "number", or_null);
+        if constexpr (sizeof(Type) < sizeof(double)) cofferdam_add_text(&json, "format", "float");
+    }
     static bool read(const cofferdam_value *value, Type &to) {
         double number = 0;
         // Converting a number beyond the range of the type is undefined behavior.

@@ -124,10 +124,12 @@ func (s *schemas) of(it reflect.Type, where string) object {
 		return object{{"type", "boolean"}}
 	case reflect.String:
 		return object{{"type", "string"}}
-	case reflect.Float32, reflect.Float64:
+	case reflect.Float32:
+		return object{{"type", "number"}, {"format", "float"}}
+	case reflect.Float64:
 		return object{{"type", "number"}}
 	case reflect.Int, reflect.Int64:
-		return object{{"type", "integer"}}
+		return object{{"type", "integer"}, {"format", "int64"}}
 	case reflect.Int8, reflect.Int16, reflect.Int32:
 		limit := int64(1) << (it.Bits() - 1)
 		return object{{"type", "integer"}, {"minimum", -limit}, {"maximum", limit - 1}}

@@ -93,13 +93,16 @@ fn addSchema(json: *c.Writer, comptime T: type, comptime is_nullable: bool, comp
     switch (@typeInfo(T)) {
         .optional => |optional| addSchema(json, optional.child, true, use),
         .bool => addType(json, "boolean", is_nullable),
-        .float => addType(json, "number", is_nullable),
+        .float => |float| {
+            addType(json, "number", is_nullable);
+            if (float.bits < 64) c.cofferdam_add_string(json, "format", .of("float"));
+        },
         .int => |int| {
             if (int.bits > 64 or (int.bits == 64 and int.signedness == .unsigned)) @compileError(
                 @typeName(T) ++ " has values that are not integers in JSON; use i64",
             );
             addType(json, "integer", is_nullable);
-            if (int.bits == 64) return;
+            if (int.bits == 64) return c.cofferdam_add_string(json, "format", .of("int64"));
             c.cofferdam_add_integer(json, "minimum", std.math.minInt(T));
             c.cofferdam_add_integer(json, "maximum", std.math.maxInt(T));
         },

@@ -94,7 +94,7 @@ func TestFieldsBecomeProperties(t *testing.T) {
 		"maybe":{"type":["string","null"],"enum":["a","b",null]},
 		"choices":{"type":"array","items":{"type":"string","enum":["x","y"]}},
 		"pair":{"type":"array","items":{"type":"number"},"minItems":2,"maxItems":2},
-		"by_name":{"type":"object","additionalProperties":{"type":"integer"}},
+		"by_name":{"type":"object","additionalProperties":{"type":"integer","format":"int64"}},
 		"bytes":{"type":"string","contentEncoding":"base64"},
 		"when":{"type":"string","format":"date-time"},
 		"any":{},
@@ -130,7 +130,7 @@ func TestAPointerAtTheTopIsWhatItPointsTo(t *testing.T) {
 
 func TestWhatMayBeNilInAResultMayBeNull(t *testing.T) {
 	check(t, definition(t, "lists").OutputSchema, `{"type":["array","null"],"items":{"type":["object","null"],
-		"additionalProperties":{"type":["integer","null"]}}}`)
+		"additionalProperties":{"type":["integer","null"],"format":"int64"}}}`)
 }
 
 func TestWhatHasNoFormInJSONIsNamed(t *testing.T) {

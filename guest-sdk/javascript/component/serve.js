@@ -96,6 +96,11 @@ function unexpected(error) {
 /** Returns the name of an error's class. The error's own properties can contain anything. */
 function typeName(error) {
   if (!(error instanceof Error)) return typeof error;
+  if (error instanceof DOMException) {
+    // The class of a time-out and of an abort. Its names are words of the platform.
+    const name = Reflect.get(DOMException.prototype, "name", error);
+    if (/^[A-Z][A-Za-z]{2,30}Error$/.test(name)) return name;
+  }
   const { name } = Object.getPrototypeOf(error).constructor;
   return typeof name === "string" && name !== "" ? name : "Error";
 }
