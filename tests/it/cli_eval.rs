@@ -48,6 +48,16 @@ impl Scene {
 }
 
 #[test]
+fn a_case_names_only_tools_that_exist() {
+    let scene = Scene::new();
+    let case = json!({"name": "a", "prompt": "Count a b.", "forbidden": ["word_cuont"]});
+    scene.write("cases.jsonl", &case.to_string());
+    let (code, _, errors) = scene.run(&[]);
+    assert_eq!(code, 2, "{errors}");
+    assert!(errors.contains("did you mean `word_count`?"), "{errors}");
+}
+
+#[test]
 fn a_report_says_which_runs_passed_and_why_others_failed() {
     let scene = Scene::new();
     let (code, shown, errors) = scene.run(&[]);

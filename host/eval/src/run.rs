@@ -85,6 +85,21 @@ pub enum EvalError {
         /// Name of the case.
         case: String,
     },
+    /// A case names a tool that the agent does not have.
+    #[error(
+        "the case {case:?} names {tool:?} in `{field}`: expected a tool of the agent, found no \
+         tool of this name; {advice}"
+    )]
+    UnknownTool {
+        /// Name of the case.
+        case: String,
+        /// Field with the tool: `calls` or `forbidden`.
+        field: &'static str,
+        /// Name that no tool has.
+        tool: String,
+        /// Advice with the nearest name, or with the names of all tools.
+        advice: String,
+    },
     /// All cases together have too many runs.
     #[error("expected at most {TOTAL_RUNS_MAX} runs in total, found {found}; ask for fewer runs")]
     TooManyRuns {
@@ -151,7 +166,8 @@ impl EvalOptions {
 
 /// Runs cases and reports what the runs did. `agent` makes a new agent for each run, with tools
 /// whose state no other run has changed; it receives the case and the number of the run, from 1.
-/// The turns of a run share a new session.
+/// The turns of a run share a new session. Tools that cases name are not checked here, but by
+/// [`check_tools`](crate::check_tools).
 ///
 /// A run whose agent cannot be made, whose provider or judge fails, or that asks for an approval
 /// ends with an error and says nothing about the tools. All other runs pass or fail.
@@ -361,7 +377,7 @@ impl<'c> CaseRun<'c> {
             if let Some(request) = response.approval_requests().next() {
                 return Ok(Some(format!(
                     "the agent asks for approval of a call of `{}`; evaluate agents that do not \
-                     ask",
+                     ask, or pass --yes",
                     request.function_call.name
                 )));
             }

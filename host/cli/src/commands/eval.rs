@@ -13,7 +13,8 @@ use cofferdam::workflow_file::AgentParts;
 use cofferdam::{ContextOptions, ContextSettings, Purpose};
 use cofferdam_agent::{ApprovalEffect, ApprovalRule, Approvals, BoxError};
 use cofferdam_eval::{
-    Comparison, EvalCase, EvalOptions, Judge, Report, RunObserver, RunReport, evaluate, read_cases,
+    Comparison, EvalCase, EvalOptions, Judge, Report, RunObserver, RunReport, check_tools,
+    evaluate, read_cases,
 };
 use cofferdam_files::open_named_ambient;
 use serde_json::json;
@@ -66,6 +67,9 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
     }
     // An invalid model or tool is one error instead of one for each run.
     agent()?;
+    // A case that forbids a misspelled tool would always pass.
+    let known = check_tools(&cases, tools.toolset().unrestricted());
+    known.map_err(|error| UsageError(error.to_string()))?;
     if let Some(path) = &args.report {
         check_replaceable(path).map_err(|error| unwritable(path, &error))?;
     }

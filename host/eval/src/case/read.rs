@@ -161,14 +161,21 @@ fn order(field: Field<'_>) -> Result<CallOrder, InvalidCase> {
 }
 
 fn answer(field: Field<'_>) -> Result<ExpectedAnswer, InvalidCase> {
+    let empty = field.invalid(format!("at least one of {}", ANSWER.join(", ")));
     let fields = field.object(ANSWER)?;
-    Ok(ExpectedAnswer {
+    let answer = ExpectedAnswer {
         contains: fields.read("contains", Field::string_or_strings)?.unwrap_or_default(),
         not_contains: fields.read("not-contains", Field::string_or_strings)?.unwrap_or_default(),
         regex: fields.read("regex", pattern)?,
         equals: fields.get("equals").map(|field| field.value.clone()),
         schema: fields.read("schema", schema)?,
-    })
+    };
+    let ExpectedAnswer { contains, not_contains, regex, equals, schema } = &answer;
+    let has_text = !contains.is_empty() || !not_contains.is_empty();
+    match has_text || regex.is_some() || equals.is_some() || schema.is_some() {
+        true => Ok(answer),
+        false => Err(empty),
+    }
 }
 
 fn pattern(field: Field<'_>) -> Result<Regex, InvalidCase> {

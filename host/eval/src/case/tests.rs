@@ -126,6 +126,16 @@ fn errors_name_the_line_the_field_and_both_values() {
             r#"{"name":"n","prompt":"p","answer":{"contains":1}}"#,
             "`answer.contains`: expected a string, or a list of strings, found 1",
         ),
+        (
+            r#"{"name":"n","prompt":"p","answer":{}}"#,
+            "`answer`: expected at least one of contains, not-contains, regex, equals, schema, \
+             found {}",
+        ),
+        (
+            r#"{"name":"n","prompt":"p","answer":{"contains":[]}}"#,
+            "`answer`: expected at least one of contains, not-contains, regex, equals, schema, \
+             found {\"contains\":[]}",
+        ),
     ];
     for (line, message) in rows {
         assert_eq!(error(&format!("\n{line}")), format!("c.jsonl:2: {message}"), "{line}");

@@ -201,6 +201,7 @@ async fn errors_of_the_setup_are_not_failures() {
     let run = &asked.cases[0].runs[0];
     assert_eq!(run.outcome, RunOutcome::Error);
     assert!(run.reasons[0].contains("approval of a call of `word_count`"), "{run:?}");
+    assert!(run.reasons[0].ends_with("evaluate agents that do not ask, or pass --yes"), "{run:?}");
 
     let script = vec![calling(" "); 3].join("\n");
     let raising = |_: &EvalCase, _| async {
