@@ -124,6 +124,11 @@ fn check_names_every_problem_its_file_and_what_to_do() {
         "skills/twice/SKILL.md",
         "---\nname: twice\nname: twice\ndescription: d\n---\n",
     );
+    write(
+        folder.path(),
+        "skills/spare/SKILL.md",
+        "---\nname: spare\ndescription: d\nmetadata: {a: [b]}\n---\n",
+    );
     write(folder.path(), "skills/report/latin1.txt", b"caf\xe9");
     write(folder.path(), "skills/report/broken.wasm", "not a component");
     let (code, stdout, _) = run(folder.path(), &["skills", "check", "skills", "--json"]);
@@ -133,7 +138,12 @@ fn check_names_every_problem_its_file_and_what_to_do() {
     let files: Vec<_> = problems.iter().map(|problem| problem["file"].as_str().unwrap()).collect();
     assert_eq!(
         files,
-        ["skills/twice/SKILL.md", "skills/report/latin1.txt", "skills/report/broken.wasm"]
+        [
+            "skills/twice/SKILL.md",
+            "skills/report/latin1.txt",
+            "skills/report/broken.wasm",
+            "skills/spare/SKILL.md",
+        ]
     );
     assert_eq!(problems[0]["message"], "line 3 of `SKILL.md`: the key `name` occurs twice");
     assert_eq!(problems[0]["suggestion"], "keep one of the two");

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::rules::{InvalidSkill, check_compatibility, check_description, check_name, quoted};
+use super::rules::{
+    InvalidSkill, MetadataProblem, check_compatibility, check_description, check_name, quoted,
+};
 use super::yaml::{self, YamlNode};
 
 /// Front matter of a skill.
@@ -22,6 +24,8 @@ pub struct FrontMatter {
     pub allowed_tools: Option<String>,
     /// Additional properties. Entries that are not strings are left out.
     pub metadata: Option<BTreeMap<String, String>>,
+    /// Problem of the properties that are left out.
+    pub metadata_problem: Option<MetadataProblem>,
 }
 
 impl FrontMatter {
@@ -57,6 +61,7 @@ impl FrontMatter {
             compatibility,
             allowed_tools: optional(field("allowed-tools"), "allowed-tools")?,
             metadata: field("metadata").and_then(metadata),
+            metadata_problem: field("metadata").and_then(metadata_problem),
         })
     }
 }
@@ -106,6 +111,22 @@ fn metadata(value: &YamlNode) -> Option<BTreeMap<String, String>> {
         Some((text_of(key)?.to_owned(), text_of(value)?.to_owned()))
     };
     Some(entries.iter().filter_map(text).collect())
+}
+
+/// Returns what [`metadata`] leaves out. A value that is null is absent, which is no problem.
+fn metadata_problem(value: &YamlNode) -> Option<MetadataProblem> {
+    let entries = match value {
+        YamlNode::Null => return None,
+        YamlNode::Text(_) | YamlNode::List => return Some(MetadataProblem::NotAMap),
+        YamlNode::Map(entries) => entries,
+    };
+    let left_out = |(key, value): &(Rc<YamlNode>, Rc<YamlNode>)| match (&**key, &**value) {
+        (_, YamlNode::Null) | (YamlNode::Text(_), YamlNode::Text(_)) => None,
+        (YamlNode::Text(key), _) => Some(key.clone()),
+        _ => Some("a key that is not a string".to_owned()),
+    };
+    let keys: Vec<_> = entries.iter().filter_map(left_out).collect();
+    (!keys.is_empty()).then(|| MetadataProblem::NotTexts { keys: quoted(&keys.join(", ")) })
 }
 
 fn text_of(node: &YamlNode) -> Option<&str> {

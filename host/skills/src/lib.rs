@@ -69,7 +69,9 @@ pub use limits::SkillLimits;
 pub use listing::SkillList;
 pub use program::ProgramSkill;
 pub use provider::{Skills, SkillsBuilder};
-pub use rules::{InvalidSkill, check_compatibility, check_description, check_name};
+pub use rules::{
+    InvalidSkill, MetadataProblem, check_compatibility, check_description, check_name,
+};
 pub use runner::{ScriptFile, ScriptRunner};
 pub use skill::Skill;
 pub use tools::{SkillTool, SkillTools};

@@ -115,6 +115,35 @@ pub enum InvalidSkill {
     Script(#[from] cofferdam_tool::declaration::DeclarationError),
 }
 
+/// Part of `metadata` that is left out because of its form (`SKILL-4`). The skill is valid, so only
+/// its author needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetadataProblem {
+    /// The field is a string or a list.
+    #[error("the field `metadata` of `SKILL.md` is not a map and is left out")]
+    NotAMap,
+    /// Entries have a key or a value that is not a string.
+    #[error("entries of `metadata` of `SKILL.md` are not strings and are left out: {keys}")]
+    NotTexts {
+        /// Keys of these entries, shortened.
+        keys: String,
+    },
+}
+
+impl MetadataProblem {
+    /// Returns advice for the author.
+    #[must_use]
+    pub fn suggestion(&self) -> &'static str {
+        match self {
+            Self::NotAMap => "write `key: value` lines below `metadata:`, indented",
+            Self::NotTexts { .. } => {
+                "write each value as one string; put a list or a map between quotes"
+            }
+        }
+    }
+}
+
 impl InvalidSkill {
     /// Returns advice for the author.
     #[must_use]

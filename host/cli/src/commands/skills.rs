@@ -192,6 +192,9 @@ impl SkillsReport {
         scripts: &ComponentScripts,
     ) {
         let directory = path_of(args, skill.root(), skill.directory().as_str());
+        if let Some(problem) = &skill.front_matter().metadata_problem {
+            self.problem(directory.join("SKILL.md"), problem, Some(problem.suggestion()));
+        }
         for name in skill.resources() {
             if let Err(error) = skill.read_resource(name).await {
                 let suggestion = "a model can read UTF-8 text; move what is none to a directory \

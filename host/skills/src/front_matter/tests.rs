@@ -143,6 +143,27 @@ fn metadata_keeps_its_texts() {
 }
 
 #[test]
+fn metadata_that_is_left_out_is_a_problem_for_the_author() {
+    let problem = |head: &str| {
+        let parsed = parse(&format!("description: d\nmetadata: {head}")).unwrap();
+        parsed.metadata_problem.map(|problem| problem.to_string())
+    };
+    for complete in ["", "~", "{}", "{a: b, c: 1.0, i: ~, j: ''}"] {
+        assert_eq!(problem(complete), None, "{complete}");
+    }
+    assert_eq!(parse("description: d").unwrap().metadata_problem, None);
+    for other in ["text", "[a]"] {
+        let message = "the field `metadata` of `SKILL.md` is not a map and is left out";
+        assert_eq!(problem(other).as_deref(), Some(message), "{other}");
+    }
+    let message = "entries of `metadata` of `SKILL.md` are not strings and are left out: ";
+    assert_eq!(problem("{a: b, d: [e], f: {g: h}}"), Some(format!("{message}d, f")));
+    assert_eq!(problem("{[a]: b}"), Some(format!("{message}a key that is not a string")));
+    let long = problem(&format!("{{{}: [b]}}", "a".repeat(200)));
+    assert_eq!(long, Some(format!("{message}{}…", "a".repeat(100))));
+}
+
+#[test]
 fn what_is_no_yaml_says_where() {
     let error = parse("description: a: b").unwrap_err();
     assert!(matches!(error, InvalidSkill::Yaml { line: 3, .. }), "{error}");
