@@ -187,8 +187,11 @@ pub(crate) struct NoteSignature<'a> {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Splits a text into the notes that it consists of.
+/// Splits a text into the notes that it consists of. A byte order mark at its start and carriage
+/// returns before line ends are removed: an editor or a mail program may add them, and no note that
+/// a log signs has any.
 pub(crate) fn split_notes(text: &str) -> Vec<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let (mut notes, mut note, mut is_signed) = (Vec::new(), String::new(), false);
     for line in text.split_inclusive('\n') {
         let is_signature = line.starts_with(SIGNATURE_PREFIX);
@@ -341,6 +344,8 @@ mod tests {
         assert_eq!(split_notes(&notes.join("\n")), notes);
         assert_eq!(split_notes(" \n"), Vec::<String>::new());
         assert_eq!(split_notes("x"), vec!["x".to_owned()]);
+        let edited = format!("\u{feff}{}", notes.join("\n").replace('\n', "\r\n"));
+        assert_eq!(split_notes(&edited), notes);
     }
 
     #[test]

@@ -49,6 +49,11 @@ fn an_honest_log_is_intact() {
     let report = check(&log, &kept);
     assert_eq!(messages(&report), Vec::<String>::new());
     assert_eq!(report.kept_checkpoints, 1);
+    // An editor may save what was kept with a byte order mark and carriage returns.
+    let edited = format!("\u{feff}{}", kept[0].replace('\n', "\r\n"));
+    let report = check(&log, &[edited]);
+    assert_eq!(messages(&report), Vec::<String>::new());
+    assert_eq!(report.kept_checkpoints, 1);
 }
 
 #[test]
