@@ -28,6 +28,11 @@ pub(crate) enum ForeignRequest {
     Host,
     #[error("expected no `Origin` of another page")]
     Origin,
+    #[error(
+        "expected an `Origin` with the address that was printed, found none; a request that \
+         changes something has to state it"
+    )]
+    NoOrigin,
     #[error("expected a request of the same origin; open the address in a new tab")]
     Site,
     #[error("this page cannot be shown in a frame")]
@@ -51,13 +56,12 @@ impl RequestGuard {
             return Err(ForeignRequest::Host);
         }
         let is_origin = |origin: &str| self.origins.iter().any(|own| own == origin);
-        let has_own_origin = match headers.contains_key(header::ORIGIN) {
-            true => single(headers, &header::ORIGIN).is_some_and(is_origin),
+        match headers.contains_key(header::ORIGIN) {
+            true if single(headers, &header::ORIGIN).is_some_and(is_origin) => {}
+            true => return Err(ForeignRequest::Origin),
             // Browsers state the origin of every request that may change something.
-            false => only_reads(&parts.method),
-        };
-        if !has_own_origin {
-            return Err(ForeignRequest::Origin);
+            false if only_reads(&parts.method) => {}
+            false => return Err(ForeignRequest::NoOrigin),
         }
         let is_own_site = match headers.contains_key(FETCH_SITE) {
             true => {
@@ -136,7 +140,9 @@ mod tests {
                 assert_eq!(checked, Err(ForeignRequest::Origin), "{origin}");
             }
         }
-        assert_eq!(check(Method::POST, "/", &[HOST]), Err(ForeignRequest::Origin));
+        let twice = [HOST, own, ("origin", "http://evil.example")];
+        assert_eq!(check(Method::POST, "/", &twice), Err(ForeignRequest::Origin));
+        assert_eq!(check(Method::POST, "/", &[HOST]), Err(ForeignRequest::NoOrigin));
     }
 
     #[test]

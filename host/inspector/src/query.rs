@@ -68,7 +68,7 @@ impl PageQuery {
             tool: text("tool"),
             plugin: text("plugin"),
             session: text("session"),
-            outcome: text("outcome").filter(|word| OUTCOMES.contains(&word.as_str())),
+            outcome: self.get("outcome").map(outcome).transpose()?,
             since: time("since")?,
             until: time("until")?,
             refused: part("refused"),
@@ -95,6 +95,16 @@ pub(crate) fn address<'q>(
         separator = '&';
     }
     address
+}
+
+fn outcome(text: &str) -> Result<String, PageError> {
+    match OUTCOMES.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => {
+            let outcomes = OUTCOMES.join(", ");
+            Err(PageError::Query(format!("invalid outcome `{text}`: expected one of {outcomes}")))
+        }
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, PageError> {
@@ -131,12 +141,13 @@ mod tests {
         assert_eq!(filter.changed.as_deref(), Some("/tmp"));
         assert_eq!(filter.slower_than, Some(Duration::from_millis(100)));
         assert_eq!(filter.since.unwrap().to_string(), "2026-11-24T00:00:00.000000Z");
-        assert!(PageQuery::parse("outcome=other").filter().unwrap().outcome.is_none());
+        assert!(PageQuery::parse("outcome=").filter().unwrap().outcome.is_none());
     }
 
     #[test]
     fn invalid_fields_are_errors() {
         for (query, message) in [
+            ("outcome=other", "invalid outcome `other`: expected one of ok, failure, error"),
             ("since=soon", "`soon` is not a time"),
             ("slow=9", "invalid duration `9`"),
             ("slow=ms", "invalid duration `ms`"),
