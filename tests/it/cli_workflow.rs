@@ -154,7 +154,7 @@ fn a_run_without_an_answer_waits_in_its_checkpoint() {
     let paused = scene.run(&["tides", "--checkpoints", "runs"]);
     assert_eq!((paused.code, paused.stdout.as_str()), (Some(4), ""), "{}", paused.stderr);
     let prompt = "approve-1 waits for an answer:\n  | Print this?\n  | \n  | Good.\n\
-                go on with --checkpoints runs --resume --answer approve-1=TEXT\n";
+                go on with the flags of this run and --checkpoints runs --resume --answer approve-1=TEXT\n";
     assert!(paused.stderr.ends_with(prompt), "{}", paused.stderr);
     let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs"]);
     assert_eq!(listed.stdout.lines().count(), 5);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::origin::ToolOrigin;
-use cofferdam_tool::{ToolDefinition, Toolset};
+use cofferdam_tool::{ToolDefinition, ToolName, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -111,6 +111,15 @@ impl Approvals {
         self.rules.extend(rules);
         rules::check(&self.rules)?;
         Ok(self)
+    }
+
+    /// Returns the rules about a tool that `toolset` lacks although it has one of a similar name, with
+    /// that name.
+    #[must_use]
+    pub fn misspelled(&self, toolset: &Toolset) -> Vec<(&ApprovalRule, ToolName)> {
+        let unknown = self.rules.iter().filter(|rule| toolset.definition(&rule.tool).is_err());
+        let names = || toolset.definitions().map(|tool| tool.name.as_str());
+        unknown.filter_map(|rule| Some((rule, ToolName::nearest(&rule.tool, names())?))).collect()
     }
 
     /// Sets a function that decides about calls like a rule. `None` leaves the decision to the

@@ -62,4 +62,4 @@ pub use audit::{AuditDecision, LabelAudit, LabelDecision};
 pub use check::Violation;
 pub use cofferdam_tool::label::{Confidentiality, Integrity, Label, StatedBy, StatedLabels};
 pub use policy::LabelPolicy;
-pub use store::{context_of, taint};
+pub use store::{context_of, is_labelled, taint};

@@ -85,6 +85,13 @@ pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
+/// Returns whether a session was led with a label policy. Without one, what its labels forbid is not
+/// checked any more.
+#[must_use]
+pub fn is_labelled(session: &Session) -> bool {
+    !session.part(PART).is_null()
+}
+
 /// Combines a label into the label of a session's context, for messages that do not come from the
 /// session's calls.
 pub fn taint(session: &Session, label: &Label) {

@@ -50,6 +50,19 @@ fn labels_are_off_unless_a_flag_or_the_configuration_says_otherwise() {
 }
 
 #[test]
+fn a_labelled_session_does_not_go_on_without_its_policy() {
+    let scene = Scene::new(&[reads(), says("Read.")]);
+    config(&scene, "policy = true\nauto-hide-untrusted = false\n");
+    let session = ["hi", "--files", "notes:ro", "--session", "s", "--session-dir", "sessions"];
+    let begun = scene.chat(&[&session[..], &["--config", "c.toml"]].concat());
+    assert_eq!(begun.code, Some(0), "{}", begun.stderr);
+    let without = scene.chat(&session);
+    assert_eq!(without.code, Some(2), "{}", without.stderr);
+    assert!(without.stderr.contains("go on with --labels"), "{}", without.stderr);
+    assert_eq!(scene.chat(&[&session[..], &["--labels"]].concat()).code, Some(0));
+}
+
+#[test]
 fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
     let scene = Scene::new(&[reads(), saves(), says("Saved.")]);
     config(

@@ -83,6 +83,22 @@ fn a_checkpoint_keeps_the_label_of_the_run() {
 }
 
 #[test]
+fn a_labelled_run_does_not_go_on_without_its_policy() {
+    let scene = scene();
+    configured(&scene, "");
+    let flags = ["--files", "notes", "--checkpoints", "runs"];
+    let ran = scene.run(&[&["go", "--config", "c.toml"], &flags[..]].concat());
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs", "--json"]);
+    let second = listed.lines().into_iter().find(|line| line["superstep"] == 2).unwrap();
+    let resume = format!("--resume={}", second["id"].as_str().unwrap());
+    let ran = scene.run(&[&[resume.as_str()], &flags[..]].concat());
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("go on with --labels"), "{}", ran.stderr);
+    assert!(!scene.path("notes/made.md").exists());
+}
+
+#[test]
 fn a_violation_is_asked_about_by_its_request_and_not_answered_by_flags() {
     let scene = scene();
     configured(&scene, "approval-on-violation = true\n");

@@ -3,7 +3,7 @@
 mod approve;
 mod conversation;
 mod interrupts;
-mod saved;
+pub(super) mod saved;
 mod screen;
 mod sources;
 mod transcript;
@@ -15,12 +15,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use cofferdam::code::LedgerSeal;
+use cofferdam_agent::choice::ChoiceError;
 use cofferdam_agent::{
     Agent, AgentRun, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings,
     PlanMode, RunError, Session, TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
-use cofferdam_labels::LabelPolicy;
+use cofferdam_labels::{LabelPolicy, is_labelled};
 use cofferdam_tool::Toolset;
 use cofferdam_tool::invoke::HostValues;
 use tokio_util::sync::CancellationToken;
@@ -79,6 +80,9 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let attached = args.attach.iter().map(|path| cofferdam::attachment(path));
     let attached = attached.collect::<cofferdam::Result<Vec<_>>>()?;
+    if prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty()) && attached.is_empty() {
+        return Err(UsageError("expected a prompt, found only spaces".to_owned()).into());
+    }
     let saved = match &args.session {
         Some(name) => Some(Arc::new(SavedSession::open(args.session_dir.as_deref(), name)?)),
         None => None,
@@ -129,6 +133,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(saved) => saved.session()?,
         None => Session::new(),
     };
+    ensure_labelled(decisions.is_some(), is_labelled(&session))?;
     let toolset = match &defined {
         Some(defined) => defined.tools(tools.toolset(), tools.skills())?,
         None => tools.toolset().clone(),
@@ -171,6 +176,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         used: Default::default(),
         pinned: Vec::new(),
         attached,
+        finish: None,
     };
     let call_log = tools.call_log().cloned();
     let save = |session: &Session| saved.as_ref().map_or(Ok(()), |saved| saved.save(session));
@@ -268,6 +274,7 @@ impl AgentFactory {
             settings = defined.settings(settings)?;
             approvals = defined.approvals(approvals)?;
         }
+        warn_of_misspelled(&approvals, toolset);
         if let Some(iterations) = args.max_iterations {
             settings.max_iterations = iterations.get();
         }
@@ -446,7 +453,32 @@ pub(super) fn exit_of_error(error: &RunError) -> Exit {
             Exit::ToolError
         }
         RunError::Cancelled => Exit::Interrupted,
+        RunError::Other(error) if error.is::<ChoiceError>() => Exit::Usage,
         _ => Exit::Internal,
+    }
+}
+
+/// Refuses to go on without a label policy where one was in effect: nothing would check what the
+/// labels forbid.
+pub(super) fn ensure_labelled(has_policy: bool, was_labelled: bool) -> Result<(), UsageError> {
+    if has_policy || !was_labelled {
+        return Ok(());
+    }
+    Err(UsageError(
+        "this was begun with a label policy; go on with --labels, or with `policy = true` in \
+         [labels]"
+            .to_owned(),
+    ))
+}
+
+/// Warns of rules that concern no tool, because its name seems to be misspelled.
+pub(super) fn warn_of_misspelled(approvals: &Approvals, toolset: &Toolset) {
+    for (rule, nearest) in approvals.misspelled(toolset.unrestricted()) {
+        print::note(&format!(
+            "warning: a rule about approvals concerns the tool `{}`, which does not exist; did you \
+             mean `{nearest}`?",
+            rule.tool
+        ));
     }
 }
 

@@ -3,12 +3,15 @@
 mod answers;
 mod show;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
 use cofferdam_engine::sys::permissions;
+use cofferdam_files::session_stem;
+use cofferdam_labels::Label;
 use cofferdam_workflow::{
     CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, UserRequest, Workflow,
     WorkflowError, WorkflowRun,
@@ -81,6 +84,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         .suspend_programs(suspends_programs);
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
+    let has_policy = policy.is_some();
+    chat::warn_of_misspelled(&approvals, tools.toolset());
     let parts = AgentParts {
         model: args.model.as_deref(),
         settings,
@@ -102,10 +107,15 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = file.workflow(&parts, max_iterations)?;
+    // The lock of the checkpoint from which the run goes on.
+    let mut lock = None;
     let begun = match (input, &args.resume, &kept) {
         (Some(input), ..) => RunStart::Run(Box::new(workflow.run(Payload::text(input)))),
         (None, Some(id), Some(kept)) => {
-            RunStart::Snapshot(Box::new(kept.load(workflow.name(), id).await?))
+            let (snapshot, taken) = kept.load(workflow.name(), id).await?;
+            lock = Some(taken);
+            chat::ensure_labelled(has_policy, *snapshot.label() != Label::default())?;
+            RunStart::Snapshot(Box::new(snapshot))
         }
         _ => {
             return Err(
@@ -115,6 +125,7 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     };
     let run = ActiveRun { workflow, kept, progress, is_json: args.json };
     let end = run.run_to_end(begun, &mut answers).await?;
+    drop(lock);
     if let Some(log) = tools.call_log() {
         log.finish().await;
     }
@@ -274,8 +285,9 @@ impl CheckpointDirectory {
         Ok(Self { directory: directory.to_owned(), checkpoints })
     }
 
-    /// Loads a checkpoint, the last one if `id` is empty.
-    async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<Snapshot> {
+    /// Loads a checkpoint, the last one if `id` is empty, and locks it: two processes that go on from
+    /// it at the same time would both make the calls that its answers approve.
+    async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<(Snapshot, File)> {
         let id = match id {
             "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {
                 let directory = self.directory.display();
@@ -285,13 +297,17 @@ impl CheckpointDirectory {
             })?,
             id => id.parse::<CheckpointId>().map_err(|error| UsageError(error.to_string()))?,
         };
+        let path = self.directory.join(format!("{}-{id}.lock", session_stem(Some(workflow))));
+        let lock = chat::saved::lock(&path, &format!("the checkpoint {id}"))?;
         print::note(&format!("going on from the checkpoint {id}"));
-        self.checkpoints.load(workflow, &id).await.map_err(|error| match error {
+        let snapshot = self.checkpoints.load(workflow, &id).await;
+        let snapshot = snapshot.map_err(|error| match error {
             CheckpointError::Missing { .. } | CheckpointError::Unreadable { .. } => {
-                UsageError(error.to_string()).into()
+                anyhow::Error::from(UsageError(error.to_string()))
             }
             other => other.into(),
-        })
+        })?;
+        Ok((snapshot, lock))
     }
 }
 
@@ -305,7 +321,10 @@ fn note_next_steps(end: &RunEnd, args: &WorkflowRunArgs) {
     let answers = answers.join(" ");
     print::note(&match &args.checkpoints {
         Some(directory) => {
-            format!("go on with --checkpoints {} --resume {answers}", directory.display())
+            let directory = directory.display();
+            format!(
+                "go on with the flags of this run and --checkpoints {directory} --resume {answers}"
+            )
         }
         None => format!(
             "there is no terminal to ask at; pass {answers}, or --checkpoints DIR to resume later"

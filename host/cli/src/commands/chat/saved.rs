@@ -39,7 +39,8 @@ impl SavedSession {
             bail!(UsageError("a session needs a name".to_owned()));
         }
         let (directory, files) = open_directory(directory)?;
-        let lock = lock(&directory, name)?;
+        let path = directory.join(format!("{}.lock", session_stem(Some(name))));
+        let lock = lock(&path, &format!("the session `{name}`"))?;
         Ok(Self { name: name.to_owned(), directory, files, _lock: lock })
     }
 
@@ -146,21 +147,20 @@ fn open_files(directory: &Path) -> anyhow::Result<FileHistory> {
     })
 }
 
-fn lock(directory: &Path, name: &str) -> anyhow::Result<File> {
-    let path = directory.join(format!("{}.lock", session_stem(Some(name))));
+/// Locks a file for this process. `what` is what the file stands for.
+pub(in crate::commands) fn lock(path: &Path, what: &str) -> anyhow::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file =
-        options.open(&path).with_context(|| format!("the session `{name}` cannot be locked"))?;
+    let file = options.open(path).with_context(|| format!("{what} cannot be locked"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(UsageError(format!("the session `{name}` is in use by another process")).into())
+            Err(UsageError(format!("{what} is in use by another process")).into())
         }
         Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("the session `{name}` cannot be locked"))
+            Err(error).with_context(|| format!("{what} cannot be locked"))
         }
     }
 }
