@@ -8,7 +8,7 @@ use cofferdam_agent::{
 use cofferdam_tool::Toolset;
 
 use super::turn::{Conversation, TurnEnd};
-use crate::exit::{ConsentError, Exit};
+use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, lines, print};
 use cofferdam_terminal::{Input, InputKind, is_interactive, read_line};
 
@@ -47,7 +47,7 @@ pub(super) async fn run(
     }
     let mut interrupted = false;
     loop {
-        let text = match read(talk, is_person).await {
+        let text = match read(talk, is_person).await? {
             Input::Line(text) => text,
             // A second Ctrl-C in a row ends the conversation.
             Input::Interrupted if interrupted || !is_person => return Ok(Exit::Interrupted),
@@ -75,26 +75,29 @@ pub(super) async fn run(
     }
 }
 
-async fn read(talk: &mut Conversation, is_person: bool) -> Input {
+async fn read(talk: &mut Conversation, is_person: bool) -> Result<Input, UsageError> {
     let line = async {
-        if is_person { read_line(PROMPT, InputKind::Prompt).await } else { line_of_pipe().await }
+        match is_person {
+            true => Ok(read_line(PROMPT, InputKind::Prompt).await),
+            false => line_of_pipe().await,
+        }
     };
     tokio::select! {
         typed = line => typed,
-        () = talk.interrupts.next() => Input::Interrupted,
+        () = talk.interrupts.next() => Ok(Input::Interrupted),
     }
 }
 
 /// Reads a prompt from a pipe. A line that ends in `\` continues on the next one.
-async fn line_of_pipe() -> Input {
+async fn line_of_pipe() -> Result<Input, UsageError> {
     let mut text = String::new();
-    while let Some(line) = lines::next().await {
+    while let Some(line) = lines::next().await? {
         match line.strip_suffix('\\') {
             Some(line) => text = text + line + "\n",
-            None => return Input::Line(text + &line),
+            None => return Ok(Input::Line(text + &line)),
         }
     }
-    Input::End
+    Ok(Input::End)
 }
 
 fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_saved: bool) {
@@ -162,6 +165,9 @@ fn show_result(typed: &str, talk: &Conversation) {
 }
 
 fn show_tools(toolset: &Toolset) {
+    if toolset.definitions().len() == 0 {
+        print::note("there are no tools besides those of memory files, todos and plan mode");
+    }
     for definition in toolset.definitions() {
         let asks = if toolset.needs_approval(definition.name.as_str()) { "  (asks)" } else { "" };
         let description = definition.description.lines().next().unwrap_or_default();
@@ -172,7 +178,7 @@ fn show_tools(toolset: &Toolset) {
 fn show_todos(session: &Session) {
     let items = TodoList::items(session);
     if items.is_empty() {
-        print::note("there are no todos; --todos gives the model a todo list");
+        print::note("there are no todos; the model writes them if the chat has --todos");
     }
     for TodoItem { id, title, is_complete, .. } in items {
         let mark = if is_complete { "x" } else { " " };

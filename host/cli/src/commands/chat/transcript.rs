@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use cofferdam_agent::{
-    AfterRun, BoxError, ContextProvider, Message, RunError, TokenUsage, UsageMeter,
+    AfterRun, BoxError, ContextProvider, FinishReason, Message, RunError, TokenUsage, UsageMeter,
 };
 use serde_json::{Value, json};
 
@@ -52,11 +52,15 @@ impl ContextProvider for Transcript {
 }
 
 /// Prints the outcome of a turn.
-pub(super) fn end(end: &TurnEnd, usage: Option<&TokenUsage>) -> anyhow::Result<()> {
-    print::result(&line(end, usage).to_string())
+pub(super) fn end(
+    end: &TurnEnd,
+    finish: Option<&FinishReason>,
+    usage: Option<&TokenUsage>,
+) -> anyhow::Result<()> {
+    print::result(&line(end, finish, usage).to_string())
 }
 
-fn line(end: &TurnEnd, usage: Option<&TokenUsage>) -> Value {
+fn line(end: &TurnEnd, finish: Option<&FinishReason>, usage: Option<&TokenUsage>) -> Value {
     let (outcome, error) = match end {
         TurnEnd::Answered => ("answered", None),
         TurnEnd::Unapproved => ("unapproved", None),
@@ -65,7 +69,21 @@ fn line(end: &TurnEnd, usage: Option<&TokenUsage>) -> Value {
         TurnEnd::Stopped => ("stopped", None),
         TurnEnd::Failed(error) => (word(error), Some(error.to_string())),
     };
-    json!({"type": "end", "outcome": outcome, "error": error, "usage": usage})
+    let finish = finish.map(finish_word);
+    json!({"type": "end", "outcome": outcome, "finish": finish, "error": error, "usage": usage})
+}
+
+/// Returns the word for the reason why the model has ended its answer.
+fn finish_word(finish: &FinishReason) -> &str {
+    match finish {
+        FinishReason::Stop => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Refusal => "refusal",
+        FinishReason::Other(reason) => reason,
+        _ => "other",
+    }
 }
 
 fn word(error: &RunError) -> &'static str {

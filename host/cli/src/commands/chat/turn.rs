@@ -52,6 +52,8 @@ pub(super) struct Conversation {
     pub(super) pinned: Vec<Message>,
     /// Files that the next turn sends with the prompt.
     pub(super) attached: Vec<MessageContent>,
+    /// Reason for which the model has ended the last answer.
+    pub(super) finish: Option<FinishReason>,
 }
 
 /// Outcome of a turn.
@@ -90,6 +92,7 @@ impl Conversation {
     /// Takes a turn and returns its outcome.
     pub(super) async fn turn(&mut self, text: &str) -> anyhow::Result<TurnEnd> {
         self.interrupts.forget();
+        self.finish = None;
         let started = Instant::now();
         let mut messages = std::mem::take(&mut self.pinned);
         let mut contents = std::mem::take(&mut self.attached);
@@ -129,7 +132,7 @@ impl Conversation {
             self.used += usage;
         }
         if self.is_json {
-            transcript::end(&end, usage.as_ref())?;
+            transcript::end(&end, self.finish.take().as_ref(), usage.as_ref())?;
         }
         match &end {
             TurnEnd::Answered | TurnEnd::Unapproved => {}
@@ -175,6 +178,7 @@ impl Conversation {
                 }
                 sources::note(&response);
                 note_end(&response);
+                self.finish = response.finish;
                 return Ok(end);
             }
             let answers = match self.answers(&requests, &mut end).await? {
@@ -303,6 +307,9 @@ fn note_end(response: &Response) {
             print::note("the provider withheld a part of the answer")
         }
         Some(FinishReason::Refusal) => print::note("the model refused to answer"),
+        Some(FinishReason::Other(reason)) => {
+            print::note(&format!("the model has ended its answer for the reason `{reason}`"));
+        }
         _ if response.text().is_empty() => print::note("the model said nothing"),
         _ => {}
     }
