@@ -34,6 +34,10 @@ impl PromptFile {
             false => ParsedPrompt::from_yaml(&text),
         };
         let parsed = parsed.map_err(|reason| error(one_line(&reason)))?;
+        if parsed.template.is_none() && parsed.settings.is_empty() {
+            let reason = "expected `template` or `execution_settings`, found neither";
+            return Err(error(reason.to_owned()));
+        }
         Ok(Self { path: path.to_owned(), parsed })
     }
 

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+/// Mark that editors write before text in UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a regular file of at most `bytes_max` bytes. Does not wait for a FIFO and does not read a
 /// device that never ends; `/dev/stdin` is standard input.
 ///
@@ -49,9 +52,14 @@ pub fn read_text_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<St
     text(read_at_most(reader, bytes_max)?)
 }
 
+/// Returns text without a byte order mark.
 fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    let mut text = String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    Ok(text)
 }
 
 /// Opens a regular file for reading, without blocking; `/dev/stdin` is standard input. The caller
@@ -110,5 +118,13 @@ mod tests {
         std::fs::write(&path, "0123456789").unwrap();
         assert_eq!(read_named_text_ambient(&path, 10).unwrap(), "0123456789");
         assert_eq!(read_named_ambient(&path, 9).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn text_begins_after_a_byte_order_mark() {
+        let read = |bytes: &[u8]| read_text_at_most(bytes, 100).map_err(|error| error.kind());
+        assert_eq!(read("\u{feff}a\u{feff}".as_bytes()), Ok("a\u{feff}".to_owned()));
+        assert_eq!(read(b""), Ok(String::new()));
+        assert_eq!(read(b"\xff"), Err(io::ErrorKind::InvalidData));
     }
 }

@@ -88,6 +88,8 @@ fn what_is_wrong_with_a_prompt_is_named() {
     let scene = scene("http://127.0.0.1:1");
     for (name, text) in [
         ("settings.yaml", "execution_settings: {default: {temperature: warm}}\n"),
+        ("misspelled.yaml", "tempalte: x\n"),
+        ("agent.yaml", "settings: {temperature: .nan}\n"),
         ("template.yaml", "template: '{{time.now}}'\n"),
         (
             "twice.yaml",
@@ -117,6 +119,8 @@ fn what_is_wrong_with_a_prompt_is_named() {
             "the file has no template, so it takes no arguments",
         ),
         (&["x", "--prompt-file", "settings.yaml"], "settings.yaml: `temperature` must be a number"),
+        (&["x", "--prompt-file", "misspelled.yaml"], "expected `template` or `execution_settings`"),
+        (&["x", "--agent", "agent.yaml"], "expected a finite number, found NaN"),
         (
             &["x", "--prompt-file", "template.yaml"],
             "template.yaml: unsupported tag `{{time.now}}` in line 1",

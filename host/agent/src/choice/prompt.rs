@@ -33,6 +33,12 @@ pub struct ServiceSettings {
 }
 
 impl PromptSettings {
+    /// Returns whether the file has no settings.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Parses a prompt file in JSON.
     ///
     /// # Errors

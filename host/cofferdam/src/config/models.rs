@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cofferdam_agent::Effort;
 use cofferdam_models::{PromptCaching, ProviderTimeouts};
+use cofferdam_workflow::definition::finite_number;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 use url::{Host, Url};
@@ -40,10 +41,10 @@ pub struct ModelTable {
     #[serde(default)]
     pub(crate) max_output_tokens: Option<u64>,
     /// Sampling temperature.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "finite_number")]
     pub(crate) temperature: Option<f64>,
     /// Share of the probability mass from which tokens are sampled.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "finite_number")]
     pub(crate) top_p: Option<f64>,
     /// Strings that end a reply.
     #[serde(default)]

@@ -3,15 +3,18 @@
 use std::str::FromStr;
 
 use cofferdam_agent::{ChatOptions, Effort};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// Options of an agent's requests. They override those of its model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct RequestSettings {
     /// Sampling temperature.
+    #[serde(deserialize_with = "finite_number")]
     pub temperature: Option<f64>,
     /// Share of the probability mass from which tokens are sampled.
+    #[serde(deserialize_with = "finite_number")]
     pub top_p: Option<f64>,
     /// Maximum number of tokens of one reply.
     pub max_output_tokens: Option<u64>,
@@ -100,6 +103,19 @@ impl RequestSettings {
             _ => return Err(InvalidRequestSetting::Unknown { key: key.to_owned() }),
         }
         Ok(())
+    }
+}
+
+/// Deserializes a number that JSON can hold: models get the settings in it.
+///
+/// # Errors
+/// If the number is infinite or not a number.
+pub fn finite_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        Some(number) if !number.is_finite() => {
+            Err(D::Error::custom(format!("expected a finite number, found {number}")))
+        }
+        number => Ok(number),
     }
 }
 
