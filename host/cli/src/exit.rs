@@ -2,6 +2,7 @@
 
 use cofferdam::ErrorKind;
 use cofferdam::config::ConfigError;
+use cofferdam::record::OtlpError;
 use cofferdam_engine::LoadError;
 use cofferdam_tool::Outcome;
 
@@ -75,6 +76,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         return Exit::Usage;
     }
     if error.is::<LoadError>() || error.is::<ConsentError>() {
+        return Exit::Plugin;
+    }
+    if let Some(OtlpError::Connection { .. }) = error.downcast_ref() {
         return Exit::Plugin;
     }
     let kind = error.downcast_ref::<cofferdam::Error>().map(cofferdam::Error::kind);

@@ -122,8 +122,12 @@ impl ReplayPlugins {
         let logged = logged.context("the component in the log cannot be read")?.flatten();
         let logged = logged.ok_or_else(|| {
             let (name, digest) = (&recording.plugin.name, &recording.plugin.digest);
+            let lacks = match self.log {
+                Some(_) => "the log does not keep",
+                None => "a recording in a file does not contain",
+            };
             Error::invalid(format!(
-                "the log does not keep the component of the plugin `{name}`, {digest}; pass its \
+                "{lacks} the component of the plugin `{name}`, {digest}; pass its \
                  file, or another version, as --with COMPONENT, or a configuration with the plugin \
                  as --config FILE"
             ))

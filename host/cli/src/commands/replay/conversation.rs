@@ -6,6 +6,7 @@ use cofferdam::replay::{
 };
 use serde_json::json;
 
+use super::super::log;
 use crate::args::ReplayArgs;
 use crate::exit::{Exit, UsageError};
 use crate::print;
@@ -14,16 +15,22 @@ use crate::print;
 /// with further conditions, or if the log has no replies of a model in the session.
 pub(super) fn selected(
     args: &ReplayArgs,
-    log: &Log,
+    recorded_in: &Log,
 ) -> anyhow::Result<Option<RecordedConversation>> {
     let filter = &args.filter;
     let Some(session) = filter.session.as_deref() else { return Ok(None) };
     if filter.selects_calls() {
         return Ok(None);
     }
-    let Some(recorded) = RecordedConversation::read(log, session)? else { return Ok(None) };
+    let Some(recorded) = RecordedConversation::read(recorded_in, session)? else { return Ok(None) };
     if args.bisect.is_some() {
         let message = "--bisect needs the id of a call, or --recording".to_owned();
+        return Err(UsageError(message).into());
+    }
+    if let Some(plugin) = &filter.plugin
+        && recorded_in.query(&log::filter(filter, Some(1))?)?.calls.is_empty()
+    {
+        let message = format!("no recorded call of the session `{session}` is of `{plugin}`");
         return Err(UsageError(message).into());
     }
     if recorded.replies() > 0 {
@@ -62,7 +69,11 @@ pub(super) async fn run(
 }
 
 fn text(report: &ConversationReport) -> String {
-    let verdict = if report.is_identical() { "identical" } else { "differs" };
+    let verdict = match report.is_identical() {
+        true if !report.failed.is_empty() => "incomplete",
+        true => "identical",
+        false => "differs",
+    };
     let (turns, calls) =
         (print::counted(report.turns, "turn"), print::counted(report.calls, "call"));
     let shown = replies(report.replies);
