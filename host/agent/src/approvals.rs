@@ -113,8 +113,8 @@ impl Approvals {
         Ok(self)
     }
 
-    /// Returns the rules about a tool that `toolset` lacks although it has one of a similar name, with
-    /// that name.
+    /// Returns the rules about a tool that `toolset` lacks although it has one of a similar name,
+    /// with that name.
     #[must_use]
     pub fn misspelled(&self, toolset: &Toolset) -> Vec<(&ApprovalRule, ToolName)> {
         let unknown = self.rules.iter().filter(|rule| toolset.definition(&rule.tool).is_err());

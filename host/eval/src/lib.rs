@@ -30,8 +30,8 @@
 //! written as JSON and read again, so that [`Comparison::between`] can compare it with the report
 //! of an earlier version. Rates come with their 95 % intervals: a few runs show little.
 //!
-//! A case that forbids a misspelled tool would always pass, so [`check_tools`] compares the names in
-//! `calls` and `forbidden` with the tools of the agent before anything runs.
+//! A case that forbids a misspelled tool would always pass, so [`check_tools`] compares the names
+//! in `calls` and `forbidden` with the tools of the agent before anything runs.
 //!
 //! What no rule can decide, such as whether a summary is right, a [`Judge`] decides: a model that
 //! the caller names ([`EvalOptions::judge`]). It is the evaluated one only if the caller says so.

@@ -85,8 +85,8 @@ pub fn context_of(session: &Session) -> Label {
     state(session).context
 }
 
-/// Returns whether a session was led with a label policy. Without one, what its labels forbid is not
-/// checked any more.
+/// Returns whether a session was led with a label policy. Without one, what its labels forbid is
+/// not checked any more.
 #[must_use]
 pub fn is_labelled(session: &Session) -> bool {
     !session.part(PART).is_null()

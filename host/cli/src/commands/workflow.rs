@@ -285,8 +285,8 @@ impl CheckpointDirectory {
         Ok(Self { directory: directory.to_owned(), checkpoints })
     }
 
-    /// Loads a checkpoint, the last one if `id` is empty, and locks it: two processes that go on from
-    /// it at the same time would both make the calls that its answers approve.
+    /// Loads a checkpoint, the last one if `id` is empty, and locks it: two processes that go on
+    /// from it at the same time would both make the calls that its answers approve.
     async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<(Snapshot, File)> {
         let id = match id {
             "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {

@@ -174,18 +174,18 @@ pub(super) async fn send(request: RequestBuilder) -> Result<Response, RegistryEr
 /// [`BYTES_PER_SECOND_MIN`].
 pub(super) struct ReceivedBody {
     response: Response,
-    speed: Speed,
+    speed: SpeedWindow,
 }
 
 /// Bytes of a body in the current [`SPEED_WINDOW`].
-struct Speed {
+struct SpeedWindow {
     since: Instant,
     received: u64,
 }
 
 impl ReceivedBody {
     pub(super) fn new(response: Response) -> Self {
-        Self { response, speed: Speed { since: Instant::now(), received: 0 } }
+        Self { response, speed: SpeedWindow { since: Instant::now(), received: 0 } }
     }
 
     /// Returns the next piece.
@@ -203,7 +203,7 @@ impl ReceivedBody {
     }
 }
 
-impl Speed {
+impl SpeedWindow {
     /// Counts bytes. Returns false if the window that ends with them was too slow.
     fn add(&mut self, bytes: u64, now: Instant) -> bool {
         self.received = self.received.saturating_add(bytes);
@@ -266,13 +266,13 @@ fn root_cause(error: &reqwest::Error) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Speed;
+    use super::SpeedWindow;
 
     #[test]
     fn bodies_have_a_minimum_speed() {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
-        let mut speed = Speed { since: start, received: 0 };
+        let mut speed = SpeedWindow { since: start, received: 0 };
         assert!(speed.add(1, at(29)) && speed.add(30 * 1024, at(30)));
         // A fast start does not make up for a slow rest.
         assert!(speed.add(200 << 20, at(31)) && speed.add(1, at(60)));
