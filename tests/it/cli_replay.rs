@@ -310,6 +310,7 @@ fn a_recorded_call_becomes_a_test_case() {
         .unwrap();
     let cases = ["log", "to-case", &id, "--cases", "plugin/cases.jsonl", "--name", "two rows"];
     done(folder, &cases);
+    assert!(run(folder, &cases).stderr.contains("has a case of this call already"));
     let test = ["test", "csv.wasm", "--cases", "plugin/cases.jsonl", "--filter", "two rows"];
     assert!(done(folder, &test).ends_with("1 passed, 0 failed\n"));
     let recording = folder.join(format!("plugin/recordings/{id}.json"));

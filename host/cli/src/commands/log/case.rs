@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cofferdam::config::edit::replace_file;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::log::LogCaseArgs;
 use crate::exit::{Exit, UsageError};
@@ -29,9 +29,14 @@ pub(super) fn add(args: &LogCaseArgs) -> anyhow::Result<Exit> {
     let title = args.name.as_deref().unwrap_or(&call.id);
     let case = json!({"name": title, "tool": call.tool, "recording": name});
     let shown = args.cases.display();
+    let before = fs::read(&args.cases).unwrap_or_default();
+    let before = String::from_utf8_lossy(&before);
+    if before.lines().any(|line| is_case_of(line, &name)) {
+        print::note(&format!("{shown} has a case of this call already"));
+        return Ok(Exit::Ok);
+    }
     // A last line without an end would swallow the case.
-    let is_open =
-        fs::read(&args.cases).is_ok_and(|text| !text.is_empty() && !text.ends_with(b"\n"));
+    let is_open = !before.is_empty() && !before.ends_with('\n');
     let separator = if is_open { "\n" } else { "" };
     let mut cases = OpenOptions::new()
         .create(true)
@@ -44,4 +49,10 @@ pub(super) fn add(args: &LogCaseArgs) -> anyhow::Result<Exit> {
         print::note(&format!("note: the replay is approximate: {gap}"));
     }
     Ok(Exit::Ok)
+}
+
+/// Returns whether a line of cases uses a recording.
+fn is_case_of(line: &str, recording: &str) -> bool {
+    let case: Result<Value, _> = serde_json::from_str(line);
+    case.is_ok_and(|case| case["recording"] == recording)
 }
