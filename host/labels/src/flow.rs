@@ -39,9 +39,11 @@ impl Flow {
     /// Applies the policy to a run, with the state of its session or, without one, for this run
     /// only.
     pub(super) fn new(policy: &LabelPolicy, run: GuardedRun<'_>) -> Self {
+        let store = Store::new(run.session.cloned().unwrap_or_default());
+        store.mark();
         Self {
             policy: policy.clone(),
-            store: Store::new(run.session.cloned().unwrap_or_default()),
+            store,
             session: run.session.map(|session| session.id().to_owned()),
             client: policy.quarantine.clone().unwrap_or_else(|| Arc::clone(run.client)),
             budgets: run.budgets,

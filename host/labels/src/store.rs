@@ -120,6 +120,13 @@ impl Store {
         context_of(&self.session)
     }
 
+    /// Notes that the session is led with a label policy.
+    pub(super) fn mark(&self) {
+        if !is_labelled(&self.session) {
+            self.change(|_| {});
+        }
+    }
+
     /// Combines a label into the context's (`LBL-8`).
     pub(super) fn taint(&self, label: &Label) {
         self.change(|state| state.context.add(label));

@@ -63,6 +63,19 @@ fn a_labelled_session_does_not_go_on_without_its_policy() {
 }
 
 #[test]
+fn what_a_session_has_read_without_a_policy_counts_as_untrusted() {
+    let scene = Scene::new(&[reads(), says("Read.")]);
+    config(&scene, "policy = true\nauto-hide-untrusted = false\n");
+    let session = ["hi", "--files", "notes", "--session", "s", "--session-dir", "sessions"];
+    assert_eq!(scene.chat(&session).code, Some(0));
+    let script = [saves(), says("Saved.")].map(|reply| reply.to_string()).join("\n");
+    std::fs::write(scene.path("model.jsonl"), script).unwrap();
+    let with = scene.chat(&[&session[..], &["--config", "c.toml", "--yes"]].concat());
+    assert_eq!(with.code, Some(3), "{}", with.stderr);
+    assert!(with.stderr.contains("was begun without a label policy"), "{}", with.stderr);
+}
+
+#[test]
 fn a_call_that_is_blocked_ends_the_turn_with_its_own_code() {
     let scene = Scene::new(&[reads(), saves(), says("Saved.")]);
     config(

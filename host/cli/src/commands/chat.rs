@@ -21,7 +21,7 @@ use cofferdam_agent::{
     PlanMode, RunError, Session, TokenBudget, ToolMode,
 };
 use cofferdam_files::{read_named_text_ambient, read_text_at_most};
-use cofferdam_labels::{LabelPolicy, is_labelled};
+use cofferdam_labels::{Label, LabelPolicy, is_labelled, taint};
 use cofferdam_tool::Toolset;
 use cofferdam_tool::invoke::HostValues;
 use tokio_util::sync::CancellationToken;
@@ -134,6 +134,15 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         None => Session::new(),
     };
     ensure_labelled(decisions.is_some(), is_labelled(&session))?;
+    if let (Some(saved), Some(_), false) = (&saved, &decisions, is_labelled(&session))
+        && saved.has_messages().await
+    {
+        print::note(
+            "this session was begun without a label policy: all that it has read counts as \
+             untrusted",
+        );
+        taint(&session, &Label::untrusted());
+    }
     let toolset = match &defined {
         Some(defined) => defined.tools(tools.toolset(), tools.skills())?,
         None => tools.toolset().clone(),

@@ -5,11 +5,13 @@ use std::time::SystemTime;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 #[cfg(feature = "cloud")]
+use object_store::ListResult;
+#[cfg(feature = "cloud")]
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ListResult, ObjectMeta,
-    ObjectStore, PutMode, PutOptions, UpdateVersion,
+    Attribute, Attributes, CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
+    PutMode, PutOptions, UpdateVersion,
 };
 
 use super::keys::{Key, Keys, unique};

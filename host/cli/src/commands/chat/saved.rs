@@ -66,6 +66,11 @@ impl SavedSession {
         Ok(session)
     }
 
+    /// Returns whether the session has messages, or a file of them that cannot be read.
+    pub(super) async fn has_messages(&self) -> bool {
+        self.files.read(&self.name).await.map_or(true, |messages| !messages.is_empty())
+    }
+
     /// Writes the state of the session atomically.
     pub(super) fn save(&self, session: &Session) -> anyhow::Result<()> {
         let saved = || -> anyhow::Result<()> {
