@@ -29,7 +29,8 @@ def whole(text: str) -> str:
     """Replaces lone surrogates, which cannot be encoded, by U+FFFD."""
     if text.isascii():
         return text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # UTF-16 has one unit for each of them.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _plain(value: Any) -> Any:

@@ -128,8 +128,13 @@ def _number(value: int) -> int | str:
     if -(2**53) <= value <= 2**53:
         return value
     try:
-        return value if int(float(value)) == value else str(value)
-    except (OverflowError, ValueError):
+        if int(float(value)) == value:
+            return value
+    except OverflowError:
+        pass
+    try:
+        return str(value)
+    except ValueError:
         # `str` refuses numbers with thousands of digits.
         return hex(value)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cofferdam import Blob, Json, Link, Resource, Text
+from cofferdam._json import whole
 from cofferdam_code import names, result
 from cofferdam_code.loop import Loop
 
@@ -119,7 +120,7 @@ class Calls:
             text = result.arguments(arguments)
         except result.ResultError as error:
             raise TypeError(f"arguments of `{tool}`: {error}") from None
-        number = self._host.start_json(tool, text)
+        number = self._host.start_json(tool, whole(text))
         future = Call(tool, self.loop)
         self.running[number] = (future, tool, _line())
         return future

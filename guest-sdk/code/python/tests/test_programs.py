@@ -43,6 +43,8 @@ class Results(unittest.TestCase):
         self.check("{2, 1}, (1, 2), range(2), {'a': 1}.values()", [[1, 2], [1, 2], [0, 1], [1]])
         self.check("b'hi'", {"media_type": "application/octet-stream", "data": "aGk="})
         self.check("[2**53, 2**53 + 1, 2**60]", [2**53, str(2**53 + 1), 2**60])
+        self.check("[10**23 + 1, 10**309]", [str(10**23 + 1), str(10**309)])
+        self.check("await tools.echo(value='a\\ud83d')", "a\ufffd")
         self.check("[float('nan'), float('inf'), 1.5]", [None, None, 1.5])
         self.check("import datetime\n[datetime.datetime(2020, 1, 2), datetime.date(2020, 1, 2)]", ["2020-01-02T00:00:00", "2020-01-02"])
         self.check("{1: 1, None: 2, True: 3, (1, 2): 4}", {"1": 3, "null": 2, "(1, 2)": 4})
