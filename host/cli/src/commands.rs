@@ -143,7 +143,7 @@ pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
 pub(crate) fn handles_termination(command: &Command) -> bool {
     use crate::args::log::LogCommand;
     match command {
-        Command::Serve(_) | Command::Dev(_) | Command::Worker(_) => true,
+        Command::Serve(_) | Command::Dev(_) | Command::Worker(_) | Command::Pipe(_) => true,
         Command::Log(args) => matches!(args.command, Some(LogCommand::Collect(_))),
         _ => false,
     }

@@ -57,7 +57,7 @@ export class Calls {
    * @param {CallOptions} options
    */
   async run(tool, args, options) {
-    const { signal } = options;
+    const signal = options.signal ?? undefined;
     if (signal?.aborted) return Result.of(tool, { outcome: "cancelled" }, signal.reason);
     if (this.#hasEnded) throw this.#connection.exitError();
     const id = ++this.#lastId;

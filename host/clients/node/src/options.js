@@ -58,6 +58,10 @@ export function checkHostOptions(options) {
  */
 export function checkCallOptions(options) {
   check(options, CALL_OPTIONS);
+  const { signal } = options;
+  if (signal !== undefined && signal !== null && !(signal instanceof AbortSignal)) {
+    throw new TypeError("expected an AbortSignal as `signal`");
+  }
 }
 
 /**

@@ -67,11 +67,21 @@ export function answerError({ type, id }, error) {
   if (type === "ask") return { type: "answered", id, answer: { action: "cancel" } };
   if (error instanceof ToolFailure) {
     const { message, suggestion, value } = error;
-    return { type: "returned", id, failure: { message, suggestion, value } };
+    const failure = { message: String(message), suggestion: asText(suggestion), value };
+    return { type: "returned", id, failure };
   }
   const [name, message] =
-    error instanceof Error ? [error.name, error.message] : [typeof error, String(error)];
-  return { type: "returned", id, error: { type: name, message } };
+    error instanceof Error ? [error.name, error.message] : [typeof error, error];
+  return { type: "returned", id, error: { type: String(name), message: String(message) } };
+}
+
+/**
+ * Returns a value as text, if there is one.
+ *
+ * @param {unknown} value
+ */
+function asText(value) {
+  return value === undefined || value === null ? undefined : String(value);
 }
 
 /**

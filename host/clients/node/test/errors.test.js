@@ -58,6 +58,12 @@ test("options that do not exist", async () => {
     name: "CofferdamError",
     message: /^there is no option `timeout`; expected signal, timeoutMs, /,
   });
+  const controller = /** @type {any} */ ({ signal: new AbortController() });
+  await assert.rejects(host.call("ok", {}, controller), {
+    name: "TypeError",
+    message: "expected an AbortSignal as `signal`",
+  });
+  await host.call("ok", {}, /** @type {any} */ ({ signal: null }));
 });
 
 test("a failure", async () => {

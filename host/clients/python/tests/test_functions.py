@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import math
 import threading
 from typing import Any, TypedDict
 
@@ -229,3 +230,30 @@ def test_an_exception_that_cannot_be_sent_ends_the_call(kind: str) -> None:
 
         with pytest.raises(ToolError, match="unsendable"):
             asyncio.run(call())
+
+
+def test_a_value_that_the_host_cannot_read_ends_only_its_call() -> None:
+    def factorial(n: int) -> int:
+        return math.factorial(n)
+
+    def fails() -> None:
+        raise ToolFailure(5, 6)  # type: ignore[arg-type]
+
+    async def awaits_cancelled() -> None:
+        future = asyncio.ensure_future(asyncio.sleep(10))
+        future.cancel()
+        await future
+
+    with Cofferdam(TEXT, functions=[factorial, fails]) as host:
+        with pytest.raises(ToolError):
+            host.call("factorial", n=171)
+        with pytest.raises(ToolFailure, match="5"):
+            host.call("fails")
+        assert host.call("word_count", text="a b").value["words"] == 2
+
+    async def run() -> None:
+        async with Cofferdam(functions=[awaits_cancelled]) as host:
+            with pytest.raises(ToolError):
+                await asyncio.wait_for(host.acall("awaits_cancelled"), 20)
+
+    asyncio.run(run())

@@ -69,6 +69,7 @@ async fn invoke(
     };
     match reply {
         Some(ClientReply::Returned(returned)) => ended(returned),
+        Some(ClientReply::Invalid(invalid)) => Err(error("InvalidReply", invalid.to_string())),
         Some(_) => Err(error("InvalidReply", "the reply to `invoke` is not a `returned`")),
         None => Err(FunctionEnd::Cancelled),
     }

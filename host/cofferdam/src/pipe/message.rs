@@ -97,6 +97,8 @@ pub(super) enum ClientReply {
     Returned(FunctionReply),
     Approved(bool),
     Answered(Value),
+    /// A reply that cannot be used.
+    Invalid(Error),
 }
 
 /// Result of a function of the program.
@@ -164,25 +166,39 @@ impl<'l> ClientMessage<'l> {
                     Err(_) => return Err(error),
                 },
             },
-            "returned" => {
-                let returned: FunctionReply = members(line, "returned")?;
-                Self::Reply { id: returned.id, reply: ClientReply::Returned(returned) }
-            }
+            "returned" => Self::reply(line, "returned", |returned: FunctionReply| {
+                (returned.id, ClientReply::Returned(returned))
+            })?,
             "cancel" => {
                 let IdMember { id } = members(line, "cancel")?;
                 Self::Cancel { id }
             }
-            "approved" => {
-                let ApprovalReply { id, allow } = members(line, "approved")?;
-                Self::Reply { id, reply: ClientReply::Approved(allow) }
-            }
-            "answered" => {
-                let QuestionReply { id, answer } = members(line, "answered")?;
-                Self::Reply { id, reply: ClientReply::Answered(answer) }
-            }
+            "approved" => Self::reply(line, "approved", |ApprovalReply { id, allow }| {
+                (id, ClientReply::Approved(allow))
+            })?,
+            "answered" => Self::reply(line, "answered", |QuestionReply { id, answer }| {
+                (id, ClientReply::Answered(answer))
+            })?,
             "hello" => Self::Hello(members(line, "hello")?),
             _ => Self::Unknown,
         })
+    }
+
+    /// Parses a reply to a request of the host. One that is invalid settles its request: values of
+    /// functions, such as numbers out of range, must not end the calls of others.
+    fn reply<R: Deserialize<'l>>(
+        line: &'l str,
+        name: &str,
+        read: impl FnOnce(R) -> (u64, ClientReply),
+    ) -> Result<Self> {
+        let (id, reply) = match members(line, name) {
+            Ok(reply) => read(reply),
+            Err(error) => match members(line, name) {
+                Ok(IdMember { id }) => (id, ClientReply::Invalid(error)),
+                Err(_) => return Err(error),
+            },
+        };
+        Ok(Self::Reply { id, reply })
     }
 }
 

@@ -44,7 +44,8 @@ class _Call:
             self._cancel(number)
             raise
         finally:
-            for task in self._tasks.values():
+            tasks, self._tasks = self._tasks, {}
+            for task in tasks.values():
                 task.cancel()
 
     def _cancel(self, number: int) -> None:
@@ -88,6 +89,11 @@ class _Call:
     async def _serve(self, request: Message) -> None:
         try:
             line = encode(answer(request, await self._run(request)))
+        except asyncio.CancelledError as error:
+            # The function may have awaited something that was cancelled, and not be revoked.
+            if self._tasks.get(request["id"]) is not asyncio.current_task():
+                raise
+            line = encode_exception(request, error)
         except Exception as error:
             line = encode_exception(request, error)
         if self._connection.close_request(request["id"]) and not self._connection.try_write(line):

@@ -52,14 +52,14 @@ class Function:
         return str(self.declaration["name"])
 
 
-def describe_exception(name: str, error: Exception) -> dict[str, Any]:
+def describe_exception(name: str, error: BaseException) -> dict[str, Any]:
     """Returns the members of `returned` for an exception of a function."""
     if not isinstance(error, ToolFailure):
         log_exception(f"the function `{name}`")
         return {"error": {"type": type(error).__name__, "message": str(error)}}
-    failure: dict[str, Any] = {"message": error.message}
+    failure: dict[str, Any] = {"message": str(error.message)}
     if error.suggestion is not None:
-        failure["suggestion"] = error.suggestion
+        failure["suggestion"] = str(error.suggestion)
     if error.value is not None:
         failure["value"] = error.value
     return {"failure": failure}

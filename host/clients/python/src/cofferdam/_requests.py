@@ -95,7 +95,7 @@ def answer(request: dict[str, Any], value: Any) -> dict[str, Any]:
     return {"type": "answered", "id": number, "answer": reply}
 
 
-def encode_exception(request: dict[str, Any], error: Exception) -> bytes:
+def encode_exception(request: dict[str, Any], error: BaseException) -> bytes:
     """Returns the line that answers a request whose function has raised an exception.
 
     An exception whose text or value cannot be sent is named.
@@ -110,7 +110,7 @@ def encode_exception(request: dict[str, Any], error: Exception) -> bytes:
         return encode({"type": "returned", "id": request["id"], "error": described})
 
 
-def answer_exception(request: dict[str, Any], error: Exception) -> dict[str, Any]:
+def answer_exception(request: dict[str, Any], error: BaseException) -> dict[str, Any]:
     """Returns the message that answers a request whose function has raised an exception.
 
     A call is not approved then, and a question is canceled.
