@@ -54,5 +54,5 @@ pub(super) fn add(args: &LogCaseArgs) -> anyhow::Result<Exit> {
 /// Returns whether a line of cases uses a recording.
 fn is_case_of(line: &str, recording: &str) -> bool {
     let case: Result<Value, _> = serde_json::from_str(line);
-    case.is_ok_and(|case| case["recording"] == recording)
+    case.is_ok_and(|case| case.get("recording").and_then(Value::as_str) == Some(recording))
 }
