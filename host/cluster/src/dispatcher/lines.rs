@@ -38,6 +38,14 @@ impl WaitingLines {
         line.is_some_and(|line| line.strong_count() > 0)
     }
 
+    /// Returns the number of lines for a route. The first call of each asks workers.
+    pub(super) fn count(&self, route: &str) -> usize {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = (route.to_owned(), String::new());
+        let of_route = lines.range(from..).take_while(|((of, _), _)| of == route);
+        of_route.filter(|(_, line)| line.strong_count() > 0).count()
+    }
+
     /// Joins a line at its end. Returns whether the call had to wait as well.
     pub(super) async fn join(&self, route: &str, session: &str) -> (LineTurn, bool) {
         let line = self.line((route.to_owned(), session.to_owned()));
@@ -73,6 +81,7 @@ mod tests {
         assert!(!waited && lines.has("a", "s") && !lines.has("a", "t"));
         assert!(lines.join("b", "s").now_or_never().is_some());
         assert!(lines.join("a", "t").now_or_never().is_some());
+        assert_eq!((lines.count("a"), lines.count("b")), (1, 0));
         let mut second = Box::pin(lines.join("a", "s"));
         assert!(second.as_mut().now_or_never().is_none());
         let mut canceled = Box::pin(lines.join("a", "s"));

@@ -244,13 +244,16 @@ impl PendingCall {
         }
     }
 
-    /// Returns the number of workers to ask without a pause.
+    /// Returns the number of workers to ask without a pause. The first calls of all lines ask as
+    /// many together as there are.
     fn round(&self, call: &RemoteCall<'_>) -> usize {
         if self.asking_worker.is_some() {
             return 1;
         }
+        let (dispatcher, route) = (self.dispatcher(), call.request.route.as_str());
+        let share = dispatcher.workers(route).div_ceil(dispatcher.lines.count(route).max(1));
         let by_bytes = ROUND_BYTES_MAX / call.arguments.len().max(1);
-        self.dispatcher().workers(&call.request.route).min(by_bytes).clamp(1, ROUND_MAX)
+        share.min(by_bytes).clamp(1, ROUND_MAX)
     }
 
     /// Waits before workers are asked again. A call that becomes a task meanwhile is shared.

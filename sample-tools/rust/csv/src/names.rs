@@ -20,8 +20,7 @@ pub(crate) fn shown(name: &str) -> String {
 
 /// Returns a suggestion that lists the names, the nearest one first.
 pub(crate) fn suggestion(wanted: &str, names: &[String]) -> String {
-    let listed: Vec<_> =
-        names.iter().take(NAMES_MAX).map(|name| shown(name)).collect();
+    let listed: Vec<_> = names.iter().take(NAMES_MAX).map(|name| shown(name)).collect();
     let more = if names.len() > NAMES_MAX { " and more" } else { "" };
     let all = format!("he columns are `{}`{more}", listed.join("`, `"));
     match nearest(wanted, names) {
