@@ -29,8 +29,12 @@ def whole(text: str) -> str:
     """Replaces lone surrogates, which cannot be encoded, by U+FFFD."""
     if text.isascii():
         return text
-    # UTF-16 has one unit for each of them.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Plugins have no other codec that could do this.
+        return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+    return text
 
 
 def _plain(value: Any) -> Any:
