@@ -23,6 +23,7 @@ mod grant;
 mod inspect;
 mod labels;
 mod list;
+mod lock;
 mod log;
 mod mcp;
 mod new;

@@ -33,6 +33,7 @@ pub struct WorkflowRun {
     from: StartPoint,
     answers: Vec<(String, Payload)>,
     label: Label,
+    is_labelled: bool,
     context: RunContext,
     checkpoints: Option<Checkpoints>,
     observer: Option<EventObserver>,
@@ -76,6 +77,7 @@ impl WorkflowRun {
             from,
             answers: Vec::new(),
             label: Label::default(),
+            is_labelled: false,
             context: RunContext::default(),
             checkpoints: None,
             observer: None,
@@ -91,6 +93,13 @@ impl WorkflowRun {
     /// Adds the label of what the run gets, such as that of the session of its caller.
     pub fn label(mut self, label: &Label) -> Self {
         self.label.add(label);
+        self
+    }
+
+    /// Notes in snapshots that a label policy applies to the agents. What a run has read before,
+    /// without a policy, counts as untrusted.
+    pub fn labelled(mut self) -> Self {
+        self.is_labelled = true;
         self
     }
 
@@ -132,11 +141,18 @@ impl WorkflowRun {
 
     /// Checks the input and the answers before anything runs.
     fn begin(self, events: mpsc::Sender<WorkflowEvent>) -> Result<RunState, WorkflowError> {
-        let Self { workflow, from, answers, label, context, checkpoints, observer } = self;
+        let Self { workflow, from, answers, label, is_labelled, context, checkpoints, observer } =
+            self;
         let mut snapshot = match from {
             StartPoint::Input(input) => beginning(&workflow, input)?,
+            StartPoint::Snapshot(snapshot) if is_labelled && !snapshot.is_labelled => {
+                let mut snapshot = *snapshot;
+                snapshot.label.add(&Label::untrusted());
+                snapshot
+            }
             StartPoint::Snapshot(snapshot) => *snapshot,
         };
+        snapshot.is_labelled |= is_labelled;
         snapshot.label.add(&label);
         for (id, answer) in answers {
             snapshot.answer(&id, answer)?;

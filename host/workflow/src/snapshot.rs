@@ -52,6 +52,9 @@ pub struct Snapshot {
     /// Label of everything that executors have read.
     #[serde(default)]
     pub(super) label: Label,
+    /// True if a label policy applies to the agents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_labelled: bool,
 }
 
 /// Message that waits for the next superstep.
@@ -99,6 +102,7 @@ impl Snapshot {
             joins: BTreeMap::new(),
             requests: Vec::new(),
             label: Label::default(),
+            is_labelled: false,
         }
     }
 
@@ -186,6 +190,12 @@ impl Snapshot {
     #[must_use]
     pub fn label(&self) -> &Label {
         &self.label
+    }
+
+    /// Returns whether a label policy has applied to the agents of the run so far.
+    #[must_use]
+    pub fn is_labelled(&self) -> bool {
+        self.is_labelled
     }
 
     /// Accepts an answer; it arrives in the next superstep.

@@ -99,6 +99,23 @@ fn a_labelled_run_does_not_go_on_without_its_policy() {
 }
 
 #[test]
+fn what_a_run_has_read_without_a_policy_counts_as_untrusted() {
+    let scene = scene();
+    configured(&scene, "");
+    let flags = ["--files", "notes", "--checkpoints", "runs"];
+    let ran = scene.run(&[&["go"], &flags[..]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    std::fs::remove_file(scene.path("notes/made.md")).unwrap();
+    let listed = scene.ran(&["checkpoints", "w.yaml", "--checkpoints", "runs", "--json"]);
+    let second = listed.lines().into_iter().find(|line| line["superstep"] == 2).unwrap();
+    let resume = format!("--resume={}", second["id"].as_str().unwrap());
+    let ran = scene.run(&[&[resume.as_str(), "--config", "c.toml"], &flags[..]].concat());
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("was begun without a label policy"), "{}", ran.stderr);
+    assert!(!scene.path("notes/made.md").exists());
+}
+
+#[test]
 fn a_violation_is_asked_about_by_its_request_and_not_answered_by_flags() {
     let scene = scene();
     configured(&scene, "approval-on-violation = true\n");

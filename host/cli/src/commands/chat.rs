@@ -3,7 +3,7 @@
 mod approve;
 mod conversation;
 mod interrupts;
-pub(super) mod saved;
+mod saved;
 mod screen;
 mod sources;
 mod transcript;

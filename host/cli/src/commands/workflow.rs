@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::TypedAnswers;
 use self::show::{RunEnd, ShowCalls};
-use super::chat;
 use super::labels::{self, Decisions};
+use super::{chat, lock};
 use crate::args::{
     Global, WorkflowCheckArgs, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs,
     WorkflowRunArgs,
@@ -108,13 +108,23 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = file.workflow(&parts, max_iterations)?;
     // The lock of the checkpoint from which the run goes on.
-    let mut lock = None;
+    let mut held = None;
     let begun = match (input, &args.resume, &kept) {
-        (Some(input), ..) => RunStart::Run(Box::new(workflow.run(Payload::text(input)))),
+        (Some(input), ..) => {
+            let run = workflow.run(Payload::text(input));
+            RunStart::Run(Box::new(if has_policy { run.labelled() } else { run }))
+        }
         (None, Some(id), Some(kept)) => {
-            let (snapshot, taken) = kept.load(workflow.name(), id).await?;
-            lock = Some(taken);
-            chat::ensure_labelled(has_policy, *snapshot.label() != Label::default())?;
+            let (snapshot, lock) = kept.load(workflow.name(), id).await?;
+            held = Some(lock);
+            let was_labelled = snapshot.is_labelled() || *snapshot.label() != Label::default();
+            chat::ensure_labelled(has_policy, was_labelled)?;
+            if has_policy && !snapshot.is_labelled() {
+                print::note(
+                    "this run was begun without a label policy: all that it has read counts as \
+                     untrusted",
+                );
+            }
             RunStart::Snapshot(Box::new(snapshot))
         }
         _ => {
@@ -123,9 +133,9 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             );
         }
     };
-    let run = ActiveRun { workflow, kept, progress, is_json: args.json };
+    let run = ActiveRun { workflow, has_policy, kept, progress, is_json: args.json };
     let end = run.run_to_end(begun, &mut answers).await?;
-    drop(lock);
+    drop(held);
     if let Some(log) = tools.call_log() {
         log.finish().await;
     }
@@ -154,6 +164,8 @@ enum RunStart {
 /// A run, with its workflow and the directory of its checkpoints.
 struct ActiveRun {
     workflow: Workflow,
+    /// True if a label policy applies to the agents.
+    has_policy: bool,
     kept: Option<CheckpointDirectory>,
     /// Progress that pages show.
     progress: Option<RunProgress>,
@@ -193,7 +205,7 @@ impl ActiveRun {
                     let open = snapshot.requests().iter().map(run_question);
                     open.for_each(|question| progress.asked(question));
                 }
-                let resumed = match self.workflow.resume((*snapshot).clone()) {
+                let resumed = match self.resume((*snapshot).clone()) {
                     Ok(run) => run,
                     Err(error) => return Ok(RunEnd::Failed(error)),
                 };
@@ -215,7 +227,7 @@ impl ActiveRun {
             if given.is_empty() {
                 return Ok(RunEnd::Paused(snapshot.requests().to_vec()));
             }
-            let mut run = self.workflow.resume(snapshot)?;
+            let mut run = self.resume(snapshot)?;
             for (id, answer) in given {
                 if let Some(progress) = &self.progress {
                     progress.answered(&id);
@@ -227,6 +239,11 @@ impl ActiveRun {
                 Err(error) => return Ok(RunEnd::Failed(error)),
             };
         }
+    }
+
+    fn resume(&self, snapshot: Snapshot) -> Result<WorkflowRun, WorkflowError> {
+        let run = self.workflow.resume(snapshot)?;
+        Ok(if self.has_policy { run.labelled() } else { run })
     }
 
     /// Shows the events of a run until it stops, and returns its state.
@@ -298,7 +315,7 @@ impl CheckpointDirectory {
             id => id.parse::<CheckpointId>().map_err(|error| UsageError(error.to_string()))?,
         };
         let path = self.directory.join(format!("{}-{id}.lock", session_stem(Some(workflow))));
-        let lock = chat::saved::lock(&path, &format!("the checkpoint {id}"))?;
+        let lock = lock::lock(&path, &format!("the checkpoint {id}"))?;
         print::note(&format!("going on from the checkpoint {id}"));
         let snapshot = self.checkpoints.load(workflow, &id).await;
         let snapshot = snapshot.map_err(|error| match error {

@@ -5,7 +5,7 @@
 //! approvals, so no tool may write there.
 
 use cofferdam_files::session_stem;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History};
 use etcetera::BaseStrategy as _;
 use serde_json::json;
 
+use crate::commands::lock;
 use crate::exit::{Exit, UsageError};
 use crate::print;
 
@@ -40,7 +41,7 @@ impl SavedSession {
         }
         let (directory, files) = open_directory(directory)?;
         let path = directory.join(format!("{}.lock", session_stem(Some(name))));
-        let lock = lock(&path, &format!("the session `{name}`"))?;
+        let lock = lock::lock(&path, &format!("the session `{name}`"))?;
         Ok(Self { name: name.to_owned(), directory, files, _lock: lock })
     }
 
@@ -150,24 +151,6 @@ fn open_files(directory: &Path) -> anyhow::Result<FileHistory> {
     FileHistory::open_ambient(directory, options).map_err(|error| {
         UsageError(format!("sessions cannot be kept in {}: {error}", directory.display())).into()
     })
-}
-
-/// Locks a file for this process. `what` is what the file stands for.
-pub(in crate::commands) fn lock(path: &Path, what: &str) -> anyhow::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).with_context(|| format!("{what} cannot be locked"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(UsageError(format!("{what} is in use by another process")).into())
-        }
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("{what} cannot be locked"))
-        }
-    }
 }
 
 fn read_state(path: &Path) -> anyhow::Result<Option<String>> {
