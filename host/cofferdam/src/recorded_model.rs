@@ -151,7 +151,7 @@ impl OpenRequest {
             *self.usage.get_or_insert_default() += usage;
         }
         if let Some(finish) = finish {
-            self.finish = word(finish).to_owned();
+            self.finish = finish.word().to_owned();
         }
     }
 
@@ -181,18 +181,6 @@ impl Drop for OpenRequest {
             duration: self.started.elapsed(),
         };
         self.log.recorder().reply(event, messages);
-    }
-}
-
-fn word(finish: &FinishReason) -> &str {
-    match finish {
-        FinishReason::Stop => "stop",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Length => "length",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Refusal => "refusal",
-        FinishReason::Other(reason) => reason,
-        _ => "other",
     }
 }
 

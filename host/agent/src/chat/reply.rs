@@ -43,6 +43,22 @@ pub enum FinishReason {
     Other(String),
 }
 
+impl FinishReason {
+    /// Returns the word for the reason in logs and transcripts: that of the provider for
+    /// [`Other`](Self::Other).
+    #[must_use]
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+            Self::Other(reason) => reason,
+        }
+    }
+}
+
 /// One piece of a streamed reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Update {

@@ -159,12 +159,9 @@ impl<'l> ClientMessage<'l> {
     pub(super) fn parse(line: &'l str) -> Result<Self> {
         let MessageType { name } = members(line, "message")?;
         Ok(match name.as_ref() {
-            "call" => match members(line, "call") {
+            "call" => match identified(line, "call")? {
                 Ok(call) => Self::Call(call),
-                Err(error) => match members(line, "call") {
-                    Ok(IdMember { id }) => Self::InvalidCall { id, error },
-                    Err(_) => return Err(error),
-                },
+                Err((id, error)) => Self::InvalidCall { id, error },
             },
             "returned" => Self::reply(line, "returned", |returned: FunctionReply| {
                 (returned.id, ClientReply::Returned(returned))
@@ -191,14 +188,26 @@ impl<'l> ClientMessage<'l> {
         name: &str,
         read: impl FnOnce(R) -> (u64, ClientReply),
     ) -> Result<Self> {
-        let (id, reply) = match members(line, name) {
+        let (id, reply) = match identified(line, name)? {
             Ok(reply) => read(reply),
-            Err(error) => match members(line, name) {
-                Ok(IdMember { id }) => (id, ClientReply::Invalid(error)),
-                Err(_) => return Err(error),
-            },
+            Err((id, error)) => (id, ClientReply::Invalid(error)),
         };
         Ok(Self::Reply { id, reply })
+    }
+}
+
+/// Parses a message with an id. The error of one that is invalid comes with its id, so that it ends
+/// nothing else.
+fn identified<'l, T: Deserialize<'l>>(
+    line: &'l str,
+    name: &str,
+) -> Result<std::result::Result<T, (u64, Error)>> {
+    match members(line, name) {
+        Ok(message) => Ok(Ok(message)),
+        Err(error) => match members(line, name) {
+            Ok(IdMember { id }) => Ok(Err((id, error))),
+            Err(_) => Err(error),
+        },
     }
 }
 

@@ -69,21 +69,8 @@ fn line(end: &TurnEnd, finish: Option<&FinishReason>, usage: Option<&TokenUsage>
         TurnEnd::Stopped => ("stopped", None),
         TurnEnd::Failed(error) => (word(error), Some(error.to_string())),
     };
-    let finish = finish.map(finish_word);
+    let finish = finish.map(FinishReason::word);
     json!({"type": "end", "outcome": outcome, "finish": finish, "error": error, "usage": usage})
-}
-
-/// Returns the word for the reason why the model has ended its answer.
-fn finish_word(finish: &FinishReason) -> &str {
-    match finish {
-        FinishReason::Stop => "stop",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Length => "length",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Refusal => "refusal",
-        FinishReason::Other(reason) => reason,
-        _ => "other",
-    }
 }
 
 fn word(error: &RunError) -> &'static str {
