@@ -45,8 +45,12 @@ pub(crate) struct DeadlinePassed;
 
 /// Classifies an error of the engine (`RES-7`).
 pub(crate) fn tool_error(error: &Error, stage: CallStage, limiter: &Limiter) -> ToolError {
-    let mut tool_error =
-        ToolError::new(error_type(error, stage, limiter)).with_detail(detail(error));
+    let mut tool_error = ToolError::new(error_type(error, stage, limiter));
+    // The type says all that `DeadlinePassed` says. The call has the same result when the timer of
+    // the caller ends it a moment before the epoch callback does.
+    if !error.is::<DeadlinePassed>() {
+        tool_error = tool_error.with_detail(detail(error));
+    }
     tool_error.backtrace =
         error.downcast_ref::<WasmBacktrace>().map(|stack| bounded(stack, BACKTRACE_BYTES_MAX));
     tool_error
