@@ -257,7 +257,9 @@ impl AgentTool {
             RunError::NeedsInput(needs) => {
                 self.without_answer(&format!("cannot continue: {needs}"), detail)
             }
-            RunError::FailClosed(_) | RunError::Other(_) => self.without_answer("failed", detail),
+            RunError::GuardMissing { .. } | RunError::FailClosed(_) | RunError::Other(_) => {
+                self.without_answer("failed", detail)
+            }
         }
     }
 

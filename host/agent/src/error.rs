@@ -29,6 +29,12 @@ pub enum RunError {
         /// Maximum number of nested agents, the outermost included.
         depth_max: u32,
     },
+    /// Earlier runs of the session had a guard that the agent does not have.
+    #[error("the session was begun with the guard `{guard}`, and the agent does not have it")]
+    GuardMissing {
+        /// Name of the guard.
+        guard: String,
+    },
     /// The run needs input that its caller cannot give. The string says for what, and may be shown
     /// to a model.
     #[error("{0}")]

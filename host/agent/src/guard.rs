@@ -21,11 +21,22 @@ use serde_json::Value;
 
 use crate::middleware::{FunctionContext, FunctionSignal, Middleware, Next};
 use crate::{
-    ChatClient, FunctionCall, FunctionResult, Message, Reply, Session, TokenBudget, TokenUsage,
+    ChatClient, FunctionCall, FunctionResult, Message, Reply, RunError, Session, TokenBudget,
+    TokenUsage,
 };
+
+/// Name of the part of a session's state that has the name of its guard.
+const PART: &str = "guard";
 
 /// Decides about the calls of an agent.
 pub trait Guard: Send + Sync {
+    /// Returns the name under which sessions remember the guard, or `None` if they do not. Further
+    /// runs of such a session need a guard of this name: without it, nothing would check what
+    /// earlier runs were protected from.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the definitions of the tools that [`RunGuard::tools`] adds to each run. Called once,
     /// when the agent is built.
     ///
@@ -158,6 +169,23 @@ pub struct Objection {
 
 /// Guard of an agent that has none set.
 pub(crate) struct NoGuard;
+
+/// Records in a session the guard of its runs.
+///
+/// # Errors
+/// [`RunError::GuardMissing`] if earlier runs of the session had another guard.
+pub(crate) fn remember(guard: &dyn Guard, session: &Session) -> Result<(), RunError> {
+    match (session.part(PART), guard.name()) {
+        (Value::Null, None) => Ok(()),
+        (Value::Null, Some(name)) => {
+            session.set_part(PART, name.into());
+            Ok(())
+        }
+        (Value::String(earlier), Some(name)) if earlier == name => Ok(()),
+        (Value::String(guard), _) => Err(RunError::GuardMissing { guard }),
+        (_, _) => Err(RunError::GuardMissing { guard: "unknown".to_owned() }),
+    }
+}
 
 impl Guard for NoGuard {
     fn begin(&self, _: GuardedRun<'_>) -> Arc<dyn RunGuard> {

@@ -117,6 +117,10 @@ impl LabelPolicy {
 }
 
 impl Guard for LabelPolicy {
+    fn name(&self) -> Option<&'static str> {
+        Some("labels")
+    }
+
     fn definitions(&self) -> Result<Arc<[Arc<ToolDefinition>]>, DeclarationError> {
         tools::definitions()
     }

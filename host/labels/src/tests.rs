@@ -9,7 +9,7 @@ use cofferdam_agent::middleware::{
 };
 use cofferdam_agent::{
     AfterScript, Agent, AgentBuilder, FunctionResult, Layer, LoopSettings, Message, MessageContent,
-    Middleware, Next, Reply, Response, Role, ScriptedClient, Session,
+    Middleware, Next, Reply, Response, Role, RunError, ScriptedClient, Session,
 };
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
@@ -500,6 +500,22 @@ async fn a_session_is_read_back_with_its_variables() {
     let results = again.results(&[&[("inspect_variable", json!({"variable_id": id}))]]).await;
     assert_eq!(results[0].result, SECRET);
     assert_eq!(context_of(&again.session), Label::untrusted());
+}
+
+#[tokio::test]
+async fn a_session_does_not_go_on_without_the_policy() {
+    let scene = Scene::new(LabelPolicy::new());
+    scene.results(&[&[fetch()]]).await;
+    let saved = serde_json::to_string(&scene.session).unwrap();
+    let session: Session = serde_json::from_str(&saved).unwrap();
+    let without = Agent::builder(calling(&[&[send("a")]]))
+        .tools(toolset(Plugin::new(scene.plugin), &scene.sent));
+    let refused = without.build().unwrap().run("hi").session(&session).await;
+    assert!(
+        matches!(&refused, Err(RunError::GuardMissing { guard }) if guard == "labels"),
+        "{refused:?}"
+    );
+    assert!(scene.sent().is_empty());
 }
 
 #[tokio::test]

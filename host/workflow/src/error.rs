@@ -183,6 +183,10 @@ pub enum WorkflowError {
          they were when it was taken"
     )]
     Structure,
+    /// Earlier parts of the run had a label policy. Without it, nothing would check what the
+    /// labels forbid.
+    #[error("the run was begun with a label policy, and has to go on with one")]
+    PolicyMissing,
     /// The snapshot has a version that this program does not read.
     #[error(
         "the checkpoint has the format {version}, and this program reads {}",

@@ -96,8 +96,9 @@ impl WorkflowRun {
         self
     }
 
-    /// Notes in snapshots that a label policy applies to the agents. What a run has read before,
-    /// without a policy, counts as untrusted.
+    /// States that a label policy applies to the agents. What a run has read before, without a
+    /// policy, counts as untrusted. Snapshots record the statement: without it, runs from them fail
+    /// with [`WorkflowError::PolicyMissing`].
     pub fn labelled(mut self) -> Self {
         self.is_labelled = true;
         self
@@ -149,6 +150,9 @@ impl WorkflowRun {
                 let mut snapshot = *snapshot;
                 snapshot.label.add(&Label::untrusted());
                 snapshot
+            }
+            StartPoint::Snapshot(snapshot) if snapshot.is_labelled && !is_labelled => {
+                return Err(WorkflowError::PolicyMissing);
             }
             StartPoint::Snapshot(snapshot) => *snapshot,
         };

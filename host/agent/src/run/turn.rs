@@ -13,7 +13,7 @@ use super::transcript::NewMessages;
 use crate::approvals::{BatchOutcome, DecidableCall, forget, settle};
 use crate::compaction::CompactionSnapshot;
 use crate::context::ContextAdditions;
-use crate::guard::{GuardedRun, RunGuard};
+use crate::guard::{self, GuardedRun, RunGuard};
 use crate::history::History;
 use crate::live::{LiveTools, NestedRuns, RunTools};
 use crate::observer::ObservedRun;
@@ -58,6 +58,9 @@ impl RunTurn {
             Some(session) => Some(session.take_turn().await),
             None => None,
         };
+        if let Some(session) = &session {
+            guard::remember(&*self.agent.parts.guard, session)?;
+        }
         let input = NewMessages::new(self.input.clone());
         let resolution = match &session {
             Some(session) => settle(session, &input.answers),

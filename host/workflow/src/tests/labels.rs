@@ -10,7 +10,7 @@ use cofferdam_tool::functions::FunctionEnd;
 use cofferdam_tool::label::{Integrity, StatedLabels};
 use cofferdam_tool::{Functions, Toolset};
 
-use crate::Sequential;
+use crate::{Sequential, WorkflowError};
 
 const READS: &str = r#"{"calls":[{"tool":"fetch","arguments":{}}]}
 {"text":"call send"}"#;
@@ -59,4 +59,16 @@ async fn a_workflow_that_is_an_agent_takes_labels_and_gives_them_back() {
         assert_eq!(run.snapshot.label().integrity, Integrity::Untrusted);
         assert_eq!(sent.load(Ordering::SeqCst), 0, "{is_first_nested} {is_second_nested}");
     }
+}
+
+#[tokio::test]
+async fn a_run_with_a_policy_does_not_go_on_without_one() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let team = Sequential::new([agent("reader", READS, &sent), agent("sender", SENDS, &sent)]);
+    let workflow = team.name("team").build().unwrap();
+    let done = workflow.run("go").labelled().await.unwrap();
+    let without = workflow.resume(done.snapshot.clone()).unwrap().await;
+    assert!(matches!(without, Err(WorkflowError::PolicyMissing)), "{without:?}");
+    let with = workflow.resume(done.snapshot).unwrap().labelled().await;
+    assert!(with.is_ok_and(|outcome| outcome.snapshot.is_done()));
 }
