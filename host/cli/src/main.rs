@@ -25,6 +25,7 @@ mod terminal;
 use std::time::Duration;
 
 use clap::Parser;
+use cofferdam_mcp::client::RemoteServer;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
@@ -69,6 +70,9 @@ fn main() -> std::process::ExitCode {
     }
 }
 
+/// Maximum time to wait, at the end, for tokens that a server has been asked for.
+const TOKENS_WAIT_MAX: Duration = Duration::from_secs(10);
+
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     let mut runtime = match &cli.command {
         // Serves many clients at once.
@@ -89,6 +93,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         true => runtime.block_on(command),
         false => runtime.block_on(signals::until_terminated(command)),
     };
+    // A refresh that the process does not wait for has used its token up.
+    runtime.block_on(RemoteServer::tokens_stored(TOKENS_WAIT_MAX));
     // A guest can leave a thread blocked in a file operation. The process does not wait for it.
     runtime.shutdown_timeout(Duration::from_millis(20));
     result

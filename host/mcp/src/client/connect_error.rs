@@ -7,8 +7,12 @@ use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use super::limits::cut;
 use super::{DuplicateName, ListingError};
 use crate::web::ClientError;
+
+/// Maximum number of bytes of a message that quotes an authorization server.
+const QUOTE_BYTES_MAX: usize = 300;
 
 /// Error returned when a server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,13 @@ pub enum ConnectError {
     /// Authorization failed.
     #[error("no authorization: {0}")]
     Authorization(#[source] AuthorizationError),
+    /// The stored tokens have expired, and were not refreshed for a reason that may pass.
+    #[error(
+        "no authorization: the stored tokens cannot be refreshed: {}; if this lasts, log out \
+         and in again",
+        quoted(.0)
+    )]
+    Refresh(#[source] AuthorizationError),
     /// The authorization server names an address that is neither `https` nor `http` on this
     /// machine, so that others on the network could read the traffic.
     #[error(
@@ -112,10 +123,15 @@ fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) 
     error
 }
 
+/// Returns the beginning of a message that quotes an authorization server, on one line.
+fn quoted(error: &AuthorizationError) -> String {
+    cut(&error.to_string(), QUOTE_BYTES_MAX).escape_debug().to_string()
+}
+
 /// Authorization error, with the message of the SDK.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct AuthorizationError(AuthError);
+pub struct AuthorizationError(#[from] AuthError);
 
 impl From<ClientInitializeError> for ConnectError {
     fn from(error: ClientInitializeError) -> Self {

@@ -60,7 +60,7 @@ pub(crate) struct ServerConnection {
 /// State that outlives a single HTTP connection.
 struct Http {
     client: HttpClient,
-    authorizer: Option<Authorizer>,
+    authorizer: Option<Arc<Authorizer>>,
 }
 
 /// Single open connection.
@@ -94,7 +94,8 @@ impl ServerConnection {
                 let authorizer = match endpoint.oauth() {
                     Some(oauth) => {
                         let (oauth, logins) = (oauth.clone(), Arc::clone(logins));
-                        Some(Authorizer::new(endpoint, oauth, client.clone(), logins).await?)
+                        let authorizer = Authorizer::new(endpoint, oauth, client.clone(), logins);
+                        Some(Arc::new(authorizer.await?))
                     }
                     None => None,
                 };
@@ -284,7 +285,7 @@ async fn over_http(
         });
     };
     for _ in 0..AUTHORIZATIONS_MAX {
-        authorizer.refresh().await;
+        authorizer.refresh().await?;
         let transport =
             StreamableHttpClientTransport::with_client(authorizer.client(), config.clone());
         let transport = bounds.around(transport);

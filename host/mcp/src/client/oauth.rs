@@ -5,17 +5,22 @@
 //! origin like any other header. Addresses that a server names are resolved only in this module,
 //! and must be public, so that no server can make the host probe its own network.
 
+mod exchange;
 mod fetch;
 mod issuer;
 mod login_time;
 mod loopback;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rmcp::transport::auth::OAuthClientConfig;
 use rmcp::transport::auth::{AuthorizationRequest, AuthorizationSession};
 use rmcp::transport::{
@@ -24,6 +29,7 @@ use rmcp::transport::{
 use tokio::sync::Mutex;
 use url::Url;
 
+pub(crate) use self::exchange::finished;
 use self::fetch::Fetch;
 pub(crate) use self::login_time::LoginTime;
 pub use self::loopback::Loopback;
@@ -119,6 +125,9 @@ impl OAuthClient {
     }
 }
 
+/// Request for tokens, which returns the manager that uses them.
+type TokenRequest = BoxFuture<'static, Result<AuthorizationManager, ConnectError>>;
+
 /// Authorization state for one server.
 pub(crate) struct Authorizer {
     url: Url,
@@ -128,8 +137,8 @@ pub(crate) struct Authorizer {
     logins: Arc<LoginTime>,
     /// Number of times that new credentials were obtained.
     count: AtomicU64,
-    /// Held while the user is asked, so that the user is asked only once.
-    asking: Mutex<()>,
+    /// Held until new credentials are in use, so that the user is asked only once.
+    asking: Arc<Mutex<()>>,
     /// True if the stored token can be refreshed only after the server has named its authorization
     /// server in a challenge.
     needs_challenge: AtomicBool,
@@ -154,21 +163,22 @@ impl Authorizer {
             client,
             logins,
             count: AtomicU64::new(0),
-            asking: Mutex::default(),
+            asking: Arc::default(),
             needs_challenge: AtomicBool::new(needs_challenge),
         })
     }
 
-    /// Refreshes a token that has expired, and stores the new one even if the caller gives up: most
-    /// authorization servers accept a refresh token once. The time does not count as time of the
-    /// connection. The next request reports a failure.
-    pub(crate) async fn refresh(&self) {
+    /// Refreshes a token that has expired. If the caller gives up, the refresh goes on and its
+    /// token is stored. Without a token that can be refreshed, the server asks for authorization.
+    pub(crate) async fn refresh(&self) -> Result<(), ConnectError> {
         let manager = Arc::clone(&self.client.auth_manager);
-        let _not_counted = self.logins.begin();
-        let refreshing = tokio::spawn(async move {
-            let _token = manager.lock().await.get_access_token().await;
-        });
-        let _ended = refreshing.await;
+        let refreshing = async move {
+            match manager.lock().await.get_access_token().await {
+                Ok(_) | Err(AuthError::AuthorizationRequired) => Ok(()),
+                Err(error) => Err(ConnectError::Refresh(error.into())),
+            }
+        };
+        exchange::finish(refreshing).await
     }
 
     /// Returns a client that sends the current token and refreshes it.
@@ -177,42 +187,79 @@ impl Authorizer {
     }
 
     /// Obtains new credentials according to the challenge with which the server rejected the
-    /// current ones.
-    pub(crate) async fn authorize(&self, challenge: &str) -> Result<(), ConnectError> {
+    /// current ones. If the caller gives up while the authorization server issues them, they are
+    /// still stored and used.
+    pub(crate) async fn authorize(self: &Arc<Self>, challenge: &str) -> Result<(), ConnectError> {
         let seen = self.count.load(Ordering::Acquire);
-        let _asking = self.asking.lock().await;
+        let asking = Arc::new(Arc::clone(&self.asking).lock_owned().await);
         if self.count.load(Ordering::Acquire) != seen {
             return Ok(());
         }
         let granted = self.client.auth_manager.lock().await.get_current_scopes().await;
-        let manager = self.authorized(challenge, granted).await?;
-        *self.client.auth_manager.lock().await = manager;
-        self.count.fetch_add(1, Ordering::Release);
-        Ok(())
+        let (mut manager, issuer) = self.discovered(challenge).await?;
+        if self.needs_challenge.load(Ordering::Relaxed)
+            && self.takes_stored(&mut manager, issuer).await?
+        {
+            let (authorizer, asking) = (Arc::clone(self), Arc::clone(&asking));
+            let refreshing = async move {
+                let _asking = asking;
+                match manager.refresh_token().await {
+                    Ok(_) => {
+                        authorizer.replace(manager).await;
+                        Ok(None)
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "stored credentials were not refreshed");
+                        Ok(Some(manager))
+                    }
+                }
+            };
+            match exchange::finish(refreshing).await? {
+                Some(unused) => manager = unused,
+                None => return Ok(()),
+            }
+        }
+        let (authorizer, exchange) = (Arc::clone(self), self.login(manager, granted).await?);
+        let obtaining = async move {
+            let _asking = asking;
+            authorizer.replace(exchange.await?).await;
+            Ok(())
+        };
+        exchange::finish(obtaining).await
     }
 
-    async fn authorized(
+    /// Uses the credentials of a manager from now on.
+    async fn replace(&self, manager: AuthorizationManager) {
+        *self.client.auth_manager.lock().await = manager;
+        self.needs_challenge.store(false, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns a manager for the authorization server that a challenge names, and its issuer.
+    async fn discovered(
         &self,
         challenge: &str,
-        granted: Vec<String>,
-    ) -> Result<AuthorizationManager, ConnectError> {
+    ) -> Result<(AuthorizationManager, Option<String>), ConnectError> {
         let mut manager = manager(&self.url, &self.settings, &self.fetch).await?;
         self.fetch.begin_discovery();
-        let resolution = manager.resolve_metadata_from_challenge(Some(challenge)).await?;
-        let metadata = &resolution.metadata;
+        let metadata = manager.resolve_metadata_from_challenge(Some(challenge)).await?.metadata;
         check_address("authorization endpoint", &metadata.authorization_endpoint)?;
         check_address("token endpoint", &metadata.token_endpoint)?;
         if let Some(address) = &metadata.registration_endpoint {
             check_address("registration endpoint", address)?;
         }
-        issuer::check(&self.settings, &self.url, metadata)?;
+        issuer::check(&self.settings, &self.url, &metadata)?;
         let issuer = metadata.issuer.clone();
-        manager.set_metadata(resolution.metadata);
-        if self.needs_challenge.swap(false, Ordering::Relaxed)
-            && self.refreshes_stored(&mut manager, issuer).await?
-        {
-            return Ok(manager);
-        }
+        manager.set_metadata(metadata);
+        Ok((manager, issuer))
+    }
+
+    /// Logs in, up to the request for tokens, which is returned.
+    async fn login(
+        &self,
+        mut manager: AuthorizationManager,
+        granted: Vec<String>,
+    ) -> Result<TokenRequest, ConnectError> {
         let wanted = manager.select_scopes(None, &[]);
         match &self.settings.client {
             OAuthClient::Host { id, secret } => {
@@ -224,8 +271,11 @@ impl Authorizer {
                 };
                 manager.validate_client_credentials_metadata(&config)?;
                 manager.configure_client_credentials(&config)?;
-                manager.exchange_client_credentials(&config).await?;
-                Ok(manager)
+                let exchange = async move {
+                    manager.exchange_client_credentials(&config).await?;
+                    Ok(manager)
+                };
+                Ok(exchange.boxed())
             }
             OAuthClient::Person { browser, registered, metadata_url } => {
                 let redirect = browser.redirect_uri().await.map_err(ConnectError::Browser)?;
@@ -248,15 +298,19 @@ impl Authorizer {
                 let login = self.logins.begin();
                 let answer = browser.visit(session.get_authorization_url()).await;
                 drop(login);
-                session.handle_callback_url(&answer.map_err(ConnectError::Browser)?).await?;
-                Ok(session.auth_manager)
+                let answer = answer.map_err(ConnectError::Browser)?;
+                let exchange = async move {
+                    session.handle_callback_url(&answer).await?;
+                    Ok(session.auth_manager)
+                };
+                Ok(exchange.boxed())
             }
         }
     }
 
-    /// Refreshes stored credentials of the authorization server with an issuer. Returns whether it
-    /// has accepted them.
-    async fn refreshes_stored(
+    /// Prepares a manager for the refresh of stored credentials. Returns false if there are none
+    /// that its authorization server, which has an issuer, has issued.
+    async fn takes_stored(
         &self,
         manager: &mut AuthorizationManager,
         issuer: Option<String>,
@@ -265,7 +319,7 @@ impl Authorizer {
         match stored.filter(|stored| stored.token_response.is_some()) {
             Some(stored) if issuer.is_some() && stored.issuer == issuer => {
                 configure(manager, stored.client_id, &self.url, &self.settings)?;
-                Ok(manager.refresh_token().await.is_ok())
+                Ok(true)
             }
             _ => Ok(false),
         }
@@ -379,30 +433,5 @@ fn check_address(what: &'static str, address: &str) -> Result<(), ConnectError> 
 impl std::fmt::Debug for OAuthSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OAuthSettings").field("scopes", &self.scopes).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_an_authorization_server_are_https_or_on_this_machine() {
-        for address in
-            ["https://auth.example/a", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"]
-        {
-            assert!(check_address("token endpoint", address).is_ok(), "{address}");
-        }
-        for address in [
-            "http://auth.example/",
-            "file:///etc/passwd",
-            "javascript:alert(1)",
-            "data:text/html,x",
-            "/token",
-            "",
-        ] {
-            let error = check_address("token endpoint", address).unwrap_err().to_string();
-            assert!(error.contains("token endpoint has to begin with `https`"), "{error}");
-        }
     }
 }

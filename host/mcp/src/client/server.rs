@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection::{Live, ServerConnection};
 use super::limits::{DESCRIPTION_BYTES_MAX, RELOAD_SPACING, cut};
-use super::oauth::LoginTime;
+use super::oauth::{self, LoginTime};
 use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{ServerEndpoint, ServerSettings};
@@ -52,7 +52,8 @@ struct ServerState {
 
 impl RemoteServer {
     /// Connects to a server and lists what it offers, at most for the time of
-    /// [`ServerSettings::connect_wait`]. The time in which the user logs in does not count.
+    /// [`ServerSettings::connect_wait`]. The time in which the user logs in does not count. A
+    /// request for tokens goes on after that time, and stores them.
     ///
     /// # Errors
     /// [`ConnectError`]. The connection to an unusable server is closed and its process ended.
@@ -100,6 +101,12 @@ impl RemoteServer {
         );
         spawn_until(&stop, reload(Arc::downgrade(&inner), changed));
         Ok(Self { inner, _stop: stop.drop_guard() })
+    }
+
+    /// Waits until no connection of this process requests tokens, at most for `wait`. A process
+    /// that ends earlier loses the tokens, and the user has to log in again.
+    pub async fn tokens_stored(wait: Duration) {
+        oauth::finished(wait).await;
     }
 
     /// Returns a counter that increases with each reload of the server's tools, for callers that

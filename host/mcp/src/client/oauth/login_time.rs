@@ -17,6 +17,9 @@ pub(crate) struct LoginTime {
 #[derive(Debug, Default)]
 struct LoginState {
     earlier: Duration,
+    /// Number of logins that take place now.
+    running: usize,
+    /// Time since which at least one login takes place.
     since: Option<Instant>,
 }
 
@@ -24,9 +27,11 @@ struct LoginState {
 pub(super) struct RunningLogin<'t>(&'t LoginTime);
 
 impl LoginTime {
-    /// Begins a login. One takes place at a time.
+    /// Begins a login. Time in which several take place counts once.
     pub(super) fn begin(&self) -> RunningLogin<'_> {
-        self.lock().since = Some(Instant::now());
+        let mut state = self.lock();
+        state.running += 1;
+        state.since.get_or_insert_with(Instant::now);
         RunningLogin(self)
     }
 
@@ -65,8 +70,11 @@ impl LoginTime {
 impl Drop for RunningLogin<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        let spent = state.since.take().map(|since| since.elapsed());
-        state.earlier += spent.unwrap_or_default();
+        state.running = state.running.saturating_sub(1);
+        if state.running == 0 {
+            let spent = state.since.take().map(|since| since.elapsed());
+            state.earlier += spent.unwrap_or_default();
+        }
     }
 }
 
@@ -94,5 +102,26 @@ mod tests {
             sleep(wait * 20).await;
         };
         assert_eq!(time.within(wait, late).await, None);
+    }
+    #[tokio::test]
+    async fn logins_that_overlap_count_from_the_first_to_the_last() {
+        let (time, wait) = (LoginTime::default(), Duration::from_millis(20));
+        let started = Instant::now();
+        for _ in 0..2 {
+            let before = time.total();
+            let first = time.begin();
+            sleep(wait).await;
+            let other = time.begin();
+            sleep(wait).await;
+            drop(first);
+            sleep(wait).await;
+            assert!(time.total() - before >= wait * 3);
+            drop(other);
+            let after = time.total();
+            assert!(after <= started.elapsed());
+            sleep(wait).await;
+            assert_eq!(time.total(), after);
+        }
+        assert!(time.total() <= started.elapsed() - wait * 2);
     }
 }

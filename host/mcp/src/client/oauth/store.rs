@@ -1,7 +1,7 @@
 //! Storage for tokens.
 
 use data_encoding::HEXLOWER;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -60,8 +60,8 @@ pub trait CredentialStore: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Locks a key against other processes while its string is replaced, if the store can. Returns
-    /// `None` if another process has the lock. Dropping the lock releases it.
+    /// Locks a key against other processes and connections while its string is replaced, if the
+    /// store can. Returns `None` if another one has the lock. Dropping the lock releases it.
     ///
     /// # Errors
     /// If the key cannot be locked.
@@ -75,6 +75,19 @@ pub trait CredentialStore: Send + Sync {
 #[derive(Default)]
 pub struct MemoryCredentials {
     texts: Mutex<BTreeMap<String, String>>,
+    locked: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// Lock of a key in memory.
+struct MemoryLock {
+    key: String,
+    locked: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
 }
 
 impl CredentialStore for MemoryCredentials {
@@ -97,6 +110,13 @@ impl CredentialStore for MemoryCredentials {
 
     fn keys(&self) -> io::Result<Vec<String>> {
         Ok(self.texts.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+    }
+
+    fn try_lock(&self, key: &str) -> io::Result<Option<Box<dyn Send>>> {
+        let is_free =
+            self.locked.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        let lock = || MemoryLock { key: key.to_owned(), locked: Arc::clone(&self.locked) };
+        Ok(is_free.then(|| Box::new(lock()) as _))
     }
 }
 
@@ -208,6 +228,8 @@ pub(super) struct OneServer {
     key: String,
     /// Use of the credentials that are stored now, until others are stored.
     uses: Mutex<StoredUse>,
+    /// Credentials that the authorization server does not refresh.
+    rejected: Mutex<Option<String>>,
     /// True while this view has the lock of its key.
     is_refreshing: Arc<AtomicBool>,
 }
@@ -224,11 +246,16 @@ pub(super) enum StoredUse {
 
 impl OneServer {
     pub(super) fn new(store: Arc<dyn CredentialStore>, key: String, uses: StoredUse) -> Self {
-        Self { store, key, uses: Mutex::new(uses), is_refreshing: Arc::default() }
+        let (uses, rejected) = (Mutex::new(uses), Mutex::default());
+        Self { store, key, uses, rejected, is_refreshing: Arc::default() }
     }
 
     fn uses(&self) -> MutexGuard<'_, StoredUse> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rejected(&self) -> MutexGuard<'_, Option<String>> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until no other process replaces the credentials.
@@ -343,6 +370,7 @@ impl RmcpStore for OneServer {
         }
         let text = self.store.load(&self.key).map_err(failed)?;
         let text = text.filter(|text| uses == StoredUse::Full || !has_expired(text));
+        let text = text.filter(|text| self.rejected().as_ref() != Some(text));
         text.map(|text| serde_json::from_str(&text)).transpose().map_err(failed)
     }
 
@@ -360,6 +388,13 @@ impl RmcpStore for OneServer {
 
     async fn clear(&self) -> Result<(), AuthError> {
         self.store.clear(&self.key).map_err(failed)
+    }
+
+    /// Leaves out the credentials until others are stored, so that their refresh token is not sent
+    /// again.
+    async fn on_refresh_token_rejected(&self, _: &StoredCredentials) -> Result<(), AuthError> {
+        *self.rejected() = self.store.load(&self.key).map_err(failed)?;
+        Ok(())
     }
 
     /// Many authorization servers take the second use of a refresh token for a theft, and revoke
