@@ -15,6 +15,7 @@ mod origins;
 mod rate;
 mod sessions;
 mod shared_sessions;
+mod stopping;
 mod token;
 
 use std::convert::Infallible;
@@ -49,7 +50,7 @@ use self::sessions::{SessionRefusal, Sessions, session_id};
 pub use self::shared_sessions::SharedSessions;
 use self::shared_sessions::StoredSessions;
 pub use self::token::{NewToken, TokenFileError, digest, new_token, read_or_create};
-use crate::server::{CloseSignals, Handler, STOPPING, Server};
+use crate::server::{CloseSignals, Handler, Principal, STOPPING, Server};
 
 /// Path of the MCP endpoint.
 pub const PATH: &str = "/mcp";
@@ -313,11 +314,6 @@ impl HttpService {
                 _ => refusal(StatusCode::NOT_FOUND, "there is nothing here"),
             };
         }
-        if self.stop.is_cancelled() {
-            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return response;
-        }
         let _answering = self.answering.token();
         let principal = match self.guard.admit(request.headers()).await {
             Ok(principal) => principal,
@@ -350,6 +346,12 @@ impl HttpService {
             Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         };
+        if self.stop.is_cancelled() && !stopping::is_part_of_call(&parts.method, &body) {
+            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+        let kept = session.as_ref().map(|session| self.sessions.keep(session));
         let may_open = session.is_none() && may_open_session(&parts.headers);
         if may_open && body.len() > OPENING_BYTES_MAX {
             let message = format!(
@@ -371,7 +373,7 @@ impl HttpService {
         // The request is in flight until its response has been sent.
         response.map(|body| {
             body.map_frame(move |frame| {
-                let _ = &in_flight;
+                let _ = (&in_flight, &kept);
                 frame
             })
             .boxed()
@@ -382,7 +384,17 @@ impl HttpService {
         if batch::is_batch(&parts, &body) {
             self.batch(parts, &body, principal).await
         } else {
-            self.mcp.handle(Request::from_parts(parts, Full::new(body))).await
+            self.forward(parts, body).await
+        }
+    }
+
+    /// Lets the SDK answer one message.
+    async fn forward(&self, parts: Parts, body: Bytes) -> Response<Body> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        let answered = self.mcp.handle(Request::from_parts(parts, Full::new(body)));
+        match principal {
+            Some(principal) => principal.answer(answered).await,
+            None => answered.await,
         }
     }
 

@@ -34,6 +34,7 @@ mod resources;
 mod result_store;
 mod rounds;
 mod search;
+mod sent_question;
 mod shared_tasks;
 mod subscriptions;
 mod tasks;

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream::select_all;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::sessions::session_id;
@@ -39,15 +40,20 @@ impl HttpService {
         if !messages.iter().skip(1).all(|_| self.guard.admits_another(principal)) {
             return refusal(StatusCode::TOO_MANY_REQUESTS, "too many requests");
         }
-        let answers = messages.into_iter().map(|message| {
-            let body = Full::new(Bytes::copy_from_slice(message.get().as_bytes()));
-            self.mcp.handle(Request::from_parts(parts.clone(), body))
+        let answers = messages.iter().map(|message| {
+            self.forward(parts.clone(), Bytes::copy_from_slice(message.get().as_bytes()))
         });
+        let answers = join_all(answers).await;
         let mut streams = Vec::new();
-        for answer in join_all(answers).await {
+        for (message, answer) in messages.into_iter().zip(answers) {
             match answer.status() {
                 StatusCode::ACCEPTED => {}
                 StatusCode::OK => streams.push(BodyStream::new(events(answer).await)),
+                // The session is gone.
+                StatusCode::NOT_FOUND => return answer,
+                status if status.is_client_error() => {
+                    streams.push(BodyStream::new(invalid(message)));
+                }
                 _ => return answer,
             }
         }
@@ -62,6 +68,20 @@ impl HttpService {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         response
     }
+}
+
+/// Returns the event with the error of a message that is not a valid one: the other messages of its
+/// batch have run, and their answers count.
+fn invalid(message: &RawValue) -> Body {
+    #[derive(serde::Deserialize)]
+    struct Identified {
+        id: serde_json::Value,
+    }
+    let id = serde_json::from_str::<Identified>(message.get()).map(|message| message.id);
+    let id = id.ok().filter(|id| id.is_string() || id.is_number()).unwrap_or_default();
+    let error = json!({"code": -32600, "message": "the message is not a valid request"});
+    let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
 }
 
 /// Converts the answer to one message into events.

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::Mutex;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::shared_sessions::StoredSessions;
 
@@ -14,6 +16,8 @@ use super::shared_sessions::StoredSessions;
 const SESSIONS_MAX: usize = 1000;
 /// Maximum number of sessions of one principal.
 const PER_PRINCIPAL_MAX: usize = SESSIONS_MAX / 4;
+/// Interval in which the use of a session is noted. A session ends after five idle minutes.
+const KEEP_INTERVAL: Duration = Duration::from_mins(1);
 /// Header that names a session.
 const SESSION_ID: &str = "mcp-session-id";
 
@@ -80,6 +84,22 @@ impl Sessions {
             None => {}
         }
         admitted
+    }
+
+    /// Keeps a session from expiring as idle, until the result is dropped: a session with an open
+    /// stream, or with a call whose answer is awaited, is in use.
+    pub(super) fn keep(&self, id: &str) -> AbortOnDropHandle<()> {
+        let (sessions, id) = (Arc::clone(&self.sessions), id.to_owned());
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(KEEP_INTERVAL).await;
+                let Some(session) = sessions.sessions.read().await.get(id.as_str()).cloned() else {
+                    return;
+                };
+                // Any event counts as use. No stream has this number.
+                let _ = session.close_request_wise_channel(u64::MAX).await;
+            }
+        }))
     }
 
     /// Assigns a session to a principal.

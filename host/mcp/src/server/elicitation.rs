@@ -16,12 +16,7 @@ use cofferdam_tool::OutputSchema;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::prompt::{FirstAnswer, PromptAnswer};
 use futures_util::future::try_join_all;
-use rmcp::RoleServer;
-use rmcp::model::{
-    ClientCapabilities, ClientResult, ElicitationCapability, InputRequest, InputRequests,
-    ServerRequest,
-};
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, InputRequests};
 use rmcp::task_manager::TaskContext;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -31,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::caller::Caller;
 use super::operator_prompts::{BY_CLIENT, CallPrompts};
 use super::rounds::{AnsweredQuestion, RoundState};
+use super::sent_question::SentQuestion;
 
 /// Maximum number of questions of one call. Each is stored by the client, by the server, or in the
 /// state between them.
@@ -181,22 +177,20 @@ impl Elicitation {
     /// Asks the client by a request, and the operator. The first answer counts.
     async fn ask_by_request(&self, question: &Question) -> Result<Value, AskError> {
         let open = self.prompts.as_ref().and_then(|prompts| prompts.open(question));
-        let mut request = send(self.caller.peer(), question).await?;
-        let Some(mut open) = open else { return result(request.await_response().await) };
+        let mut sent = SentQuestion::send(&self.caller, input_request(question)?).await?;
+        let Some(mut open) = open else { return sent.answer().await };
         let received = tokio::select! {
             biased;
             answer = open.answer() => Err(answer),
-            received = &mut request.rx => Ok(received),
+            received = sent.answer() => Ok(received),
         };
         let answer = match received {
             Ok(received) => match open.withdraw(BY_CLIENT) {
-                None => return result(received.unwrap_or(Err(ServiceError::TransportClosed))),
+                None => return received,
                 Some(answer) => answer,
             },
             Err(answer) => {
-                // A client that ignores this keeps a question whose answer has no effect.
-                let reason = Some(format!("{} in the inspector", answer.word()));
-                let _ = request.cancel(reason).await;
+                sent.withdraw(format!("{} in the inspector", answer.word())).await;
                 answer
             }
         };
@@ -431,27 +425,6 @@ fn with_problem(question: &Question, problem: &str) -> Question {
         message.push_str(&format!("\n\nThe last answer was not accepted: {problem}."));
     }
     question
-}
-
-/// Sends the question to the client as a request of the server.
-async fn send(
-    peer: &Peer<RoleServer>,
-    question: &Question,
-) -> Result<RequestHandle<RoleServer>, AskError> {
-    let request = match input_request(question)? {
-        InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
-        InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
-        InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
-        _ => return Err(AskError::Unsupported(question.kind)),
-    };
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    sent.map_err(|error| AskError::Failed(error.to_string()))
-}
-
-/// Returns the result of the client.
-fn result(received: Result<ClientResult, ServiceError>) -> Result<Value, AskError> {
-    let result = received.map_err(|error| AskError::Failed(error.to_string()))?;
-    serde_json::to_value(result).map_err(|error| AskError::Failed(error.to_string()))
 }
 
 fn input_request(question: &Question) -> Result<InputRequest, AskError> {

@@ -402,10 +402,10 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        // The transport uses the schema to compare headers with arguments. The call itself decides
-        // whether the tool may be called.
-        let catalog = self.shared.main_catalog();
-        let entry = catalog.find(name, &Principal::local())?;
+        // The transport uses the schema to compare headers with arguments.
+        let principal = Principal::of_request()?;
+        let catalog = self.shared.catalog(&principal);
+        let entry = catalog.find(name, &principal)?;
         Some(Tool::new("", "", Arc::clone(&entry.tool().input_schema)))
     }
 

@@ -17,11 +17,16 @@ mod output;
 use std::io::Cursor;
 use std::sync::Arc;
 
-use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, ServerJsonRpcMessage};
+use bytes::Bytes;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{AsyncRwTransport, DEFAULT_MAX_LINE_LENGTH};
+use rmcp::{ErrorData, RoleServer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +70,14 @@ impl CloseSignals {
     pub(crate) fn with(stop: CancellationToken) -> Self {
         Self { last: stop.child_token(), stop }
     }
+}
+
+/// Request that the SDK cannot read.
+#[derive(Deserialize)]
+struct UnreadRequest {
+    id: RequestId,
+    #[serde(rename = "method")]
+    _method: IgnoredAny,
 }
 
 /// Result of one read.
@@ -171,13 +184,33 @@ where
 
     /// Parses a line with the SDK. Returns `None` if the line is to be ignored, or was answered
     /// because it is not a message.
-    async fn read_by_sdk(&mut self, line: Vec<u8>) -> Option<RxJsonRpcMessage<RoleServer>> {
+    async fn read_by_sdk(&mut self, line: Bytes) -> Option<RxJsonRpcMessage<RoleServer>> {
         let answers = BufferedLines::new(&self.output);
         // The line is complete and responses go to memory, so this never waits.
-        let message =
-            AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line), answers).receive().await;
-        self.owes_flush = message.is_none() && self.output.has_waiting();
+        let message = AsyncRwTransport::<RoleServer, _, _>::new(Cursor::new(line.clone()), answers)
+            .receive()
+            .await;
+        if message.is_none() {
+            if !self.output.has_waiting() {
+                self.refuse(&line);
+            }
+            self.owes_flush = self.output.has_waiting();
+        }
         message
+    }
+
+    /// Answers a request that the SDK cannot read although it is JSON, for example because of half
+    /// a surrogate pair in a string: its sender would wait for the answer.
+    fn refuse(&mut self, line: &[u8]) {
+        let Ok(UnreadRequest { id, .. }) = serde_json::from_slice(line) else { return };
+        let error = ErrorData::parse_error("the request cannot be read", None);
+        let message = ServerJsonRpcMessage::error(error, Some(id));
+        let message = match &mut self.batches {
+            Some(batches) => batches.refuse(message),
+            None => Some(message),
+        };
+        // Fails if the client has gone, which the next read finds.
+        let _ = message.map(|message| self.output.add(&message));
     }
 
     fn count(&mut self, message: &RxJsonRpcMessage<RoleServer>) {
@@ -295,7 +328,7 @@ where
                 }
                 None => {
                     let line = std::mem::take(&mut self.line);
-                    self.read_by_sdk(line).await
+                    self.read_by_sdk(line.into()).await
                 }
             };
             if let Some(batches) = &mut self.batches

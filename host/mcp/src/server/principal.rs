@@ -16,7 +16,23 @@ pub struct Principal {
     decides: bool,
 }
 
+tokio::task_local! {
+    /// Principal of the HTTP request that the task answers.
+    static OF_REQUEST: Principal;
+}
+
 impl Principal {
+    /// Answers an HTTP request of the principal. The SDK asks for the schema of a tool without
+    /// saying for whom; [`Principal::of_request`] says it.
+    pub(crate) async fn answer<T>(&self, answer: impl Future<Output = T>) -> T {
+        OF_REQUEST.scope(self.clone(), answer).await
+    }
+
+    /// Returns the principal of the HTTP request that the current task answers.
+    pub(super) fn of_request() -> Option<Self> {
+        OF_REQUEST.try_with(Self::clone).ok()
+    }
+
     /// Returns the principal for the user who started the process.
     #[must_use]
     pub fn local() -> Self {

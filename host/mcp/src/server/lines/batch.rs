@@ -86,6 +86,21 @@ impl Batches {
         self.take_complete()
     }
 
+    /// Adds the error of an invalid message to the batch that it is in. Returns it if it is in
+    /// none.
+    pub(super) fn refuse(
+        &mut self,
+        error: TxJsonRpcMessage<RoleServer>,
+    ) -> Option<TxJsonRpcMessage<RoleServer>> {
+        match self.open.last_mut().filter(|_| self.is_reading) {
+            Some(batch) => {
+                batch.answers.push(error);
+                None
+            }
+            None => Some(error),
+        }
+    }
+
     /// Collects the response to a request of a batch, and returns all responses of the batch with
     /// the last one. Returns any other message as the error.
     pub(super) fn collect(

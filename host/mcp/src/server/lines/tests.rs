@@ -85,6 +85,27 @@ async fn what_is_json_and_no_message_is_answered_and_what_is_no_json_is_not() {
     assert_eq!(answers[0]["error"]["code"], -32600);
 }
 
+/// Requests that are JSON, and that the SDK cannot read.
+#[tokio::test]
+async fn requests_that_cannot_be_read_are_answered() {
+    let (mut lines, mut client, mut out) = lines(1 << 16);
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let params = [r#"{"name":"\ud800"}"#, r#"{"name":1e999}"#, &deep];
+    for (id, params) in params.iter().enumerate() {
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{params}}}\n"
+        );
+        client.write_all(line.as_bytes()).await.unwrap();
+    }
+    client.write_all(call(9).as_bytes()).await.unwrap();
+    assert_eq!(id(lines.receive().await), Some(RequestId::Number(9)));
+    lines.flush().await.unwrap();
+    let answers = written(&mut out).await;
+    let ids: Vec<_> = answers.iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [json!(0), json!(1), json!(2)], "{answers:?}");
+    assert!(answers.iter().all(|answer| answer["error"]["code"].is_number()), "{answers:?}");
+}
+
 #[tokio::test]
 async fn answers_that_are_ready_together_are_written_together_and_a_single_one_at_once() {
     let (mut lines, mut client, mut out) = lines(1 << 16);
