@@ -388,7 +388,7 @@ fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Erro
 fn classified(error: ServiceError, connection: u64) -> RequestError {
     let is_lost = match http_error(&error) {
         Some(StreamableHttpError::Client(error)) => {
-            error.is_connect() || error.is_request() || error.is_body()
+            error.is_connect() || error.is_request() || error.is_body() || error.is_decode()
         }
         Some(
             StreamableHttpError::SessionExpired

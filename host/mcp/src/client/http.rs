@@ -33,6 +33,8 @@ use crate::web::{self, ClientError};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: &str = "application/json";
+/// Maximum number of characters of a content type in an error message.
+const CONTENT_TYPE_CHARS_MAX: usize = 100;
 const EVENTS: &str = "text/event-stream";
 /// Maximum number of bytes that are read of an error response, enough for a JSON-RPC error.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
@@ -116,7 +118,7 @@ impl HttpClient {
                 Err(HttpStatusError::new(status.as_u16(), None).into())
             }
             _ if has_media_type(&response, EVENTS) => Ok(events(response, event_bytes_max)),
-            _ => Err(StreamableHttpError::UnexpectedContentType(None)),
+            _ => Err(StreamableHttpError::UnexpectedContentType(content_type(&response))),
         }
     }
 }
@@ -154,6 +156,12 @@ fn challenge(response: &Response) -> Option<TransportError> {
         )),
         _ => None,
     }
+}
+
+/// Returns the start of the content type of a response, for an error message.
+fn content_type(response: &Response) -> Option<String> {
+    let written = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    Some(written.chars().take(CONTENT_TYPE_CHARS_MAX).collect())
 }
 
 fn has_media_type(response: &Response, media_type: &str) -> bool {
@@ -221,10 +229,10 @@ fn old_server(
 ) -> Option<ServerJsonRpcMessage> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
-    if !is_probe
-        || !status.is_client_error()
-        || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-    {
+    // Some servers fail at methods that they do not know.
+    let may_be_unknown = status.is_client_error() || status == StatusCode::INTERNAL_SERVER_ERROR;
+    let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if !is_probe || !may_be_unknown || is_denied {
         return None;
     }
     let error = match serde_json::from_slice(body) {
@@ -302,7 +310,7 @@ impl StreamableHttpClient for HttpClient {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !has_media_type(&response, JSON) {
-            return Err(StreamableHttpError::UnexpectedContentType(None));
+            return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
         }
         let body = body(response, event_bytes_max).await?;
         let message =

@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
@@ -162,7 +164,12 @@ impl Transport<RoleClient> for StdioTransport {
                 .and_then(|read| raw::message(read, line.len()));
             match read {
                 Ok(message) => return Some(message),
-                Err(error) => tracing::debug!(%error, "a line of a server is not a message"),
+                Err(error) => {
+                    tracing::debug!(%error, "a line of a server is not a message");
+                    if let Some(message) = unread_answer(line) {
+                        return Some(message);
+                    }
+                }
             }
         }
     }
@@ -174,6 +181,23 @@ impl Transport<RoleClient> for StdioTransport {
         self.group.kill();
         Ok(())
     }
+}
+
+/// Returns an error for the request that a line answers, although the rest of the line cannot be
+/// read, for example because of half a surrogate pair or invalid UTF-8: no other answer will come.
+fn unread_answer(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let text = String::from_utf8_lossy(line);
+    let UnreadAnswer { id, .. } = serde_json::from_str(&text).ok()?;
+    let error = ErrorData::internal_error("the server's answer cannot be read", None);
+    Some(ServerJsonRpcMessage::error(error, Some(id)))
+}
+
+/// Answer whose result cannot be read.
+#[derive(Deserialize)]
+struct UnreadAnswer {
+    id: RequestId,
+    #[serde(rename = "result")]
+    _result: IgnoredAny,
 }
 
 /// Logs standard error until its end.
@@ -191,6 +215,27 @@ async fn log(errors: impl AsyncRead + Unpin, server: String) {
             tracing::info!(server, stderr = %text.trim_end().escape_debug(), "a server printed");
         } else if lines == LOG_LINES_MAX.saturating_add(1) {
             tracing::info!(server, "further lines of the server are left out");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_cannot_be_read_name_their_requests() {
+        let deep = [&b"[".repeat(200)[..], &b"]".repeat(200)].concat();
+        for result in [&br#""a\ud83d""#[..], b"\"\xff\"", &deep] {
+            let line = [&br#"{"jsonrpc":"2.0","id":7,"result":"#[..], result, b"}\n"].concat();
+            assert!(serde_json::from_slice::<Value>(&line).is_err());
+            let answer = unread_answer(&line).expect("the line is an answer");
+            let ServerJsonRpcMessage::Error(error) = answer else { panic!("{answer:?}") };
+            assert_eq!(error.id, Some(RequestId::Number(7)));
+        }
+        for line in [&b"starting ...\n"[..], br#"{"id":7,"method":"ping"}"#, br#"{"level":"info"}"#]
+        {
+            assert!(unread_answer(line).is_none());
         }
     }
 }
