@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::operator::Operator;
 
+mod edits;
 mod flags;
 mod policy_files;
 

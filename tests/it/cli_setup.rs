@@ -97,6 +97,29 @@ fn a_configuration_is_used_only_while_it_is_trusted() {
 }
 
 #[test]
+fn only_the_file_that_commands_look_for_can_be_trusted() {
+    let folder = folder();
+    std::fs::write(folder.path().join("my tools.toml"), "").unwrap();
+    let ran = run(folder.path(), &["trust", "my tools.toml"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let message = "my tools.toml is not called cofferdam.toml";
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    let init = run(folder.path(), &["config", "init", "new tools.toml", "-p", "text.wasm"]);
+    assert_eq!(init.code, 0, "{}", init.stderr);
+    assert!(init.stderr.contains("list --config 'new tools.toml'"), "{}", init.stderr);
+}
+
+#[test]
+fn a_key_is_written_with_its_public_key_or_not_at_all() {
+    let folder = folder();
+    std::fs::write(folder.path().join("half.pub"), "").unwrap();
+    let ran = run(folder.path(), &["keys", "new", "half"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("half.pub cannot be created"), "{}", ran.stderr);
+    assert!(!folder.path().join("half.key").exists());
+}
+
+#[test]
 fn no_plugin_can_write_the_list_of_trusted_files() {
     let folder = folder();
     let state = folder.path().join("home/.local/state/cofferdam");

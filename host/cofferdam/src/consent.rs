@@ -116,13 +116,13 @@ fn compare_with_pin(
                 difference.short()
             ));
             if difference.is_cut() {
-                let config = config.display();
+                let config = shell_path(config);
                 operator.note(&format!(
                     "  all of it: cofferdam approve {name} --full --config {config}"
                 ));
             }
             if !operator.is_available() {
-                let config = config.display();
+                let config = shell_path(config);
                 return Err(Error::NotAccepted(format!(
                     "plugin `{name}` has changed since it was accepted; look at the change and run: cofferdam approve {name} \
                      --config {config}"
@@ -515,6 +515,12 @@ fn widen_files(
     Ok(())
 }
 
+/// Returns a path as one word of a shell, for a command that the operator may copy.
+#[must_use]
+pub fn shell_path(path: &Path) -> String {
+    flags::word(&path.display().to_string())
+}
+
 /// Returns the command that grants exactly the permission that a call was denied, or `None` if no
 /// command can.
 pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Option<String> {
@@ -522,7 +528,7 @@ pub fn how_to_grant(plugin: &str, refused: &str, config: Option<&Path>) -> Optio
     Some(match config {
         Some(config) => {
             let permission = flags::word(&permission.to_string());
-            let config = flags::word(&config.display().to_string());
+            let config = shell_path(config);
             format!("to grant it: cofferdam grant {plugin} {permission} --config {config}")
         }
         None => match flags::permission(&permission, None) {

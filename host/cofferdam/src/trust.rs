@@ -21,6 +21,7 @@ use crate::{Error, directories, state_file};
 
 /// Name of a configuration that commands look for.
 pub const CONFIG_FILE: &str = "cofferdam.toml";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Name of the list in the user's state directory.
 const FILE: &str = "trusted.json";
 /// What to do with a list that cannot be read.
@@ -136,7 +137,8 @@ fn digest(path: &Path) -> crate::Result<String> {
     let bytes = read_named_ambient(path, CONFIG_BYTES_MAX);
     let bytes = bytes
         .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))?;
-    Ok(hash(&bytes))
+    // The configuration that was read and trusted has no byte order mark.
+    Ok(hash(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes)))
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cofferdam::PluginFile;
+use cofferdam::consent;
 use cofferdam::starter::{self, StarterPlugin};
 use cofferdam_engine::Engine;
 use cofferdam_tool::PluginName;
@@ -38,7 +39,8 @@ pub(crate) async fn run(global: &Global, args: &ConfigInitArgs) -> anyhow::Resul
     })?;
     let written = created.write_all(starter::text(&file.to_string(), &plugins).as_bytes());
     written.with_context(|| format!("{file} cannot be written"))?;
-    print::note(&format!("{file} is created; `cofferdam list --config {file}` shows its tools"));
+    let config = consent::shell_path(&args.file);
+    print::note(&format!("{file} is created; `cofferdam list --config {config}` shows its tools"));
     Ok(Exit::Ok)
 }
 

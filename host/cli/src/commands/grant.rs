@@ -7,12 +7,11 @@ use cofferdam_tool::Permission;
 use crate::args::{Global, GrantArgs, RevokeArgs};
 use crate::exit::{ConsentError, Exit, UsageError};
 use crate::{ask, host, print};
-use cofferdam::compose::PluginSpec;
 use cofferdam::config::ConfigFile;
 use cofferdam::config::edit::{ConfigEditor, NewGrant};
 use cofferdam::folder_lock::FolderLock;
 use cofferdam::granting::Values;
-use cofferdam::{columns, compose, loading, remembered};
+use cofferdam::{columns, compose, consent, loading, remembered};
 
 pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Exit> {
     if args.list {
@@ -56,14 +55,13 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         notes.push(format!("`{}` {verb} {}", plugin, grant.permission.in_plain_words()));
     }
     // Fails before saving if the grant names a missing store or secret, which would make the
-    // configuration invalid.
-    spec(&file.config()?, &plugin)?;
+    // configuration invalid, or if the plugin cannot be loaded.
+    let loaded = load_from(global, &file.config()?, &plugin).await?;
     file.save()?;
     drop(lock);
     for note in notes {
         print::note(&note);
     }
-    let loaded = load(global, &config, &plugin).await?;
     for permission in granted.iter().filter(|granted| !loaded.requested().asks_for(granted)) {
         print::note(&format!(
             "warning: `{plugin}` cannot use {permission}, because its manifest does not ask for it"
@@ -88,8 +86,9 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
         if !file.revoke(&plugin, &permission)? {
             let name = &plugin;
             return Err(UsageError(format!(
-                "[plugins.{name}.grants] has no `{permission}`; what [grants] gives to every plugin is taken away there, or \
-                 with `default-grants = false`"
+                "[plugins.{name}.grants] has no `{permission}`; `cofferdam list --grants --config {}` \
+                 shows what it has",
+                consent::shell_path(&config)
             ))
             .into());
         }
@@ -100,7 +99,13 @@ pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<
     for note in notes {
         print::note(&note);
     }
-    show(&load(global, &config, &plugin).await?)
+    match load(global, &config, &plugin).await {
+        Ok(loaded) => show(&loaded),
+        Err(error) => {
+            print::note(&format!("the grants that are left cannot be shown: {error:#}"));
+            Ok(Exit::Ok)
+        }
+    }
 }
 
 /// Returns the plugin and the configuration of an edit, which the command line has to name.
@@ -155,12 +160,16 @@ pub(crate) async fn load(
     config: &Path,
     name: &str,
 ) -> anyhow::Result<cofferdam_engine::Plugin> {
-    let spec = spec(&ConfigFile::read_ambient(config)?, name)?;
-    let engine = host::engine(global)?;
-    Ok(loading::load_spec(&engine, &spec, &host::operator()).await?)
+    load_from(global, &ConfigFile::read_ambient(config)?, name).await
 }
 
-/// Returns the specification of one plugin without the values of its grants.
-fn spec(file: &ConfigFile, name: &str) -> anyhow::Result<PluginSpec> {
-    Ok(compose::spec_of_config(file, name, Values::Leave)?)
+async fn load_from(
+    global: &Global,
+    file: &ConfigFile,
+    name: &str,
+) -> anyhow::Result<cofferdam_engine::Plugin> {
+    // Without the values of the grants.
+    let spec = compose::spec_of_config(file, name, Values::Leave)?;
+    let engine = host::engine(global)?;
+    Ok(loading::load_spec(&engine, &spec, &host::operator()).await?)
 }

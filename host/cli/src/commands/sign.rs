@@ -24,7 +24,11 @@ pub(crate) fn keys(command: &KeysCommand) -> anyhow::Result<Exit> {
     let (key, pem) = SigningKey::generate()?;
     let key = key.public_key()?;
     write_new(&private, pem.expose(), true)?;
-    write_new(&public, &key.to_pem(), false)?;
+    if let Err(error) = write_new(&public, &key.to_pem(), false) {
+        // A private key without its public key would be in the way of the next try.
+        let _ = std::fs::remove_file(&private);
+        return Err(error);
+    }
     print::note(&format!("{} signs; keep it secret", private.display()));
     print::note(&format!("{} verifies; give it to those who use your plugins", public.display()));
     print::result(&key.id().to_string())?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cofferdam::config::ConfigFile;
+use cofferdam::consent;
 use cofferdam::trust::{self, FoundConfig, Trust};
 
 use crate::args::{Cli, Command, PluginArgs, TrustArgs, WorkflowCommand};
@@ -34,7 +35,17 @@ pub(crate) fn run(args: &TrustArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     // Shows errors before the file is used, and trusts what was read.
-    let path = trust::trust_ambient(&ConfigFile::read_ambient(&file)?)?;
+    let config = ConfigFile::read_ambient(&file)?;
+    let name = trust::CONFIG_FILE;
+    if file.file_name().is_none_or(|found| found != name) {
+        return Err(UsageError(format!(
+            "{} is not called {name}, and so no command would use it without --config; rename it, \
+             or name it with --config",
+            file.display()
+        ))
+        .into());
+    }
+    let path = trust::trust_ambient(&config)?;
     print::note(&format!(
         "{} is trusted until it changes; commands in its directory use it without --config",
         path.display()
@@ -104,9 +115,10 @@ fn of_plugins(args: &mut PluginArgs) -> Option<&mut Option<std::path::PathBuf>> 
 
 fn note_unused(path: &Path, why: &str) {
     print::note(&format!(
-        "note: {0} {why}, and is not used; `cofferdam config check {0}` explains it, `cofferdam \
+        "note: {} {why}, and is not used; `cofferdam config check {}` explains it, `cofferdam \
          trust` trusts it",
-        path.display()
+        path.display(),
+        consent::shell_path(path)
     ));
 }
 

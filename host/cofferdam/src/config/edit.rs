@@ -1,16 +1,25 @@
 //! Edits `cofferdam.toml` for `grant` and `revoke`. Preserves comments and formatting of the
 //! operator.
 
-use std::io::Write;
+mod document;
+mod form;
+mod offer;
+mod replace;
+
 use std::path::{Path, PathBuf};
 
-use crate::error::Context as _;
-use cofferdam_tool::permission::ClockPrecision;
-use cofferdam_tool::{FileAccess, Permission};
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use cofferdam_tool::permission::{ClockPrecision, HttpRule, SocketRule};
+use cofferdam_tool::{FileAccess, Permission, Policy};
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
-use crate::config::{ConfigError, ConfigFile};
-use crate::{Error, starter};
+use self::document::{from_env, keep_comments, push, remove, take_out};
+pub use self::document::{set, table};
+use self::form::TextForm;
+use self::offer::{gives_to_all, is_wider, offers};
+pub use self::replace::{check_replaceable, replace_file, replace_private};
+use crate::config::{ConfigError, ConfigFile, OfferedGrants, StoreConfig};
+use crate::error::Context as _;
+use crate::{Error, granting, starter};
 
 /// A configuration that is being edited.
 #[derive(Clone)]
@@ -21,6 +30,8 @@ pub struct ConfigEditor {
     target: PathBuf,
     /// Content of the file before the edits.
     before: String,
+    /// Form of the file, which the edits keep.
+    form: TextForm,
     document: DocumentMut,
     /// Changes of grants so far, for the call log.
     changes: Vec<GrantChange>,
@@ -52,10 +63,11 @@ impl ConfigEditor {
     /// Opens a configuration. Returns an error if it is invalid.
     pub fn open_ambient(path: &Path) -> crate::Result<Self> {
         ConfigFile::read_ambient(path)?;
-        let text = cofferdam_files::read_named_text_ambient(path, crate::config::CONFIG_BYTES_MAX);
-        let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
-        let document =
-            text.parse().with_context(|| format!("{} cannot be read", path.display()))?;
+        let unreadable = || format!("{} cannot be read", path.display());
+        let bytes = cofferdam_files::read_named_ambient(path, crate::config::CONFIG_BYTES_MAX);
+        let before = String::from_utf8(bytes.with_context(unreadable)?).with_context(unreadable)?;
+        let (form, plain) = TextForm::split(&before);
+        let document = plain.parse().with_context(unreadable)?;
         let resolved = |found: std::io::Result<PathBuf>| {
             found
                 .with_context(|| format!("{} cannot be resolved", path.display()))
@@ -64,7 +76,8 @@ impl ConfigEditor {
         // Edits the target of a symbolic link, so that the link stays.
         let target = resolved(path.canonicalize())?;
         let path = resolved(crate::trust::in_folder(path))?;
-        Ok(Self { path, target, before: text, document, changes: Vec::new(), extends_reach: false })
+        let changes = Vec::new();
+        Ok(Self { path, target, before, form, document, changes, extends_reach: false })
     }
 
     /// Begins a configuration that does not exist yet. [`save`](Self::save) creates it.
@@ -77,6 +90,7 @@ impl ConfigEditor {
             path: absolute.clone(),
             target: absolute,
             before: String::new(),
+            form: TextForm::default(),
             document,
             changes: Vec::new(),
             extends_reach: false,
@@ -124,7 +138,10 @@ impl ConfigEditor {
     /// Returns an error if the configuration has no such plugin.
     pub fn remove_plugin(&mut self, name: &str) -> crate::Result<()> {
         self.plugin(name)?;
-        table(self.document.as_table_mut(), &["plugins"])?.remove(name);
+        let removed = table(self.document.as_table_mut(), &["plugins"])?.remove(name);
+        if let Some(Item::Table(removed)) = removed {
+            keep_comments(&mut self.document, &removed);
+        }
         self.note(name, "*", false);
         Ok(())
     }
@@ -148,12 +165,7 @@ impl ConfigEditor {
         if let (Permission::Files(Some(store), _), Some(directory)) =
             (&grant.permission, &grant.directory)
         {
-            let stores = table(self.document.as_table_mut(), &["stores"])?;
-            if !stores.contains_key(store.as_str()) {
-                let mut entry = Table::new();
-                entry.insert("directory", directory.display().to_string().into());
-                stores.insert(store.as_str(), Item::Table(entry));
-            }
+            self.add_store(store.as_str(), directory)?;
         }
         let before = self.document.to_string();
         let path = match &grant.permission {
@@ -161,6 +173,9 @@ impl ConfigEditor {
             _ => ["plugins", plugin, "grants"],
         };
         let grants = table(self.plugin(plugin)?, path.get(2..).unwrap_or_default())?;
+        if let Some((key, text)) = list_entry(&grant.permission) {
+            push(grants, key, &text, |text| is_entry(&grant.permission, text))?;
+        }
         match &grant.permission {
             Permission::Files(None, _) => {
                 return Err(Error::Invalid("name the store: files:NAME=read-only".to_owned()));
@@ -182,11 +197,6 @@ impl ConfigEditor {
                     _ => set(files, store.as_str(), access.as_str().into()),
                 }
             }
-            Permission::Http(rule) => push(grants, "http", &rule.to_string())?,
-            Permission::Socket(rule) => push(grants, "sockets", &rule.to_string())?,
-            Permission::Secret(name) => push(grants, "secrets", name)?,
-            Permission::Tool(name) => push(grants, "tools", name.as_str())?,
-            Permission::Ask(kind) => push(grants, "ask", kind.as_str())?,
             Permission::Env(name) => {
                 let value = grant.value.clone().map_or_else(|| from_env(name), Value::from);
                 set(table(grants, &["env"])?, name, value);
@@ -212,15 +222,68 @@ impl ConfigEditor {
                     .context("a number of the configuration has at most 63 bits")?;
                 set(grants, key, value.into());
             }
+            // Entries of lists.
+            Permission::Http(_)
+            | Permission::Socket(_)
+            | Permission::Secret(_)
+            | Permission::Tool(_)
+            | Permission::Ask(_) => {}
         }
         Ok(self.document.to_string() != before)
     }
 
+    /// Adds a store of a directory, unless the configuration has it already.
+    fn add_store(&mut self, name: &str, directory: &Path) -> crate::Result<()> {
+        let config = self.config()?;
+        let Some(known) = config.config.stores.get(name) else {
+            let mut entry = Table::new();
+            entry.insert("directory", directory.display().to_string().into());
+            let stores = table(self.document.as_table_mut(), &["stores"])?;
+            stores.insert(name, Item::Table(entry));
+            return Ok(());
+        };
+        let known_directory = known.directory.as_ref().map(|known| config.resolve(known.get_ref()));
+        if known_directory.is_some_and(|known| is_same_directory(&known, directory)) {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "store `{name}` is already {}; leave out --directory to grant that one, or give the \
+             store of {} another name",
+            location(known),
+            directory.display()
+        )))
+    }
+
     /// Removes a grant from a plugin. Returns whether anything has changed.
+    ///
+    /// # Errors
+    /// Returns an error and changes nothing if `[grants]` gives the permission to all plugins.
     pub fn revoke(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
+        let before = self.document.clone();
+        let revoked = self.try_revoke(plugin, permission);
+        match revoked {
+            Ok(true) => self.note(plugin, &permission.to_string(), false),
+            _ => self.document = before,
+        }
+        revoked
+    }
+
+    fn try_revoke(&mut self, plugin: &str, permission: &Permission) -> crate::Result<bool> {
+        let (before, _) = self.offered(plugin)?;
+        if !offers(&before, permission) {
+            return Ok(false);
+        }
         let has_changed = self.take(plugin, permission)?;
-        if has_changed {
-            self.note(plugin, &permission.to_string(), false);
+        let (after, shared) = self.offered(plugin)?;
+        if is_wider(&after, &before)
+            || shared.is_some_and(|shared| gives_to_all(&shared, permission))
+        {
+            return Err(Error::Invalid(format!(
+                "`{plugin}` could still {}, because [grants] gives it to all plugins; remove it \
+                 from [grants], or write `default-grants = false` in [plugins.{plugin}] so that \
+                 only its own grants apply",
+                permission.in_plain_words()
+            )));
         }
         Ok(has_changed)
     }
@@ -234,42 +297,68 @@ impl ConfigEditor {
                 .and_then(Item::as_table_like_mut)
                 .is_some_and(|limits| limits.remove(key).is_some()));
         }
-        let Some(grants) = entry.get_mut("grants").and_then(Item::as_table_like_mut) else {
-            return Ok(false);
-        };
+        let grants = table(entry, &["grants"])?;
+        if let Some((key, _)) = list_entry(permission) {
+            take_out(grants, key, |text| is_entry(permission, text));
+        }
         match permission {
             Permission::Files(Some(store), _) => remove(grants, "files", store.as_str()),
             Permission::Files(None, _) => drop(grants.remove("files")),
-            Permission::Http(rule) => {
-                let is_rule = |text: &str| {
-                    text.parse()
-                        .is_ok_and(|other: cofferdam_tool::permission::HttpRule| other == *rule)
-                };
-                take_out(grants, "http", is_rule);
-            }
-            Permission::Socket(rule) => take_out(grants, "sockets", |text| {
-                text.parse()
-                    .is_ok_and(|other: cofferdam_tool::permission::SocketRule| other == *rule)
-            }),
-            Permission::Secret(name) => take_out(grants, "secrets", |text| text == name),
-            Permission::Tool(name) => take_out(grants, "tools", |text| text == name.as_str()),
-            Permission::Ask(kind) => take_out(grants, "ask", |text| text == kind.as_str()),
             Permission::Env(name) => remove(grants, "env", name),
             Permission::Config(key) => remove(grants, "config", key),
-            Permission::Clock(_) => drop(grants.remove("clock")),
+            Permission::Clock(ClockPrecision::Precise) => drop(grants.remove("clock")),
+            // A plugin has a coarse clock and random numbers unless its grants say otherwise.
+            Permission::Clock(ClockPrecision::Coarse) => {
+                set(grants, "clock", ClockPrecision::Frozen.as_str().into());
+            }
+            Permission::Clock(ClockPrecision::Frozen) => {
+                return Err(Error::Invalid(
+                    "a frozen clock cannot be revoked, because it is the least that a plugin has"
+                        .to_owned(),
+                ));
+            }
             Permission::Random => set(grants, "random", false.into()),
-            Permission::Limit(..) => {}
+            _ => {}
         }
         Ok(self.document.to_string() != before)
     }
 
-    /// Removes all grants from a plugin, including the default grants.
+    /// Removes all grants from a plugin, including the default grants. A clock or random numbers
+    /// that it did not have before stay away.
     pub fn revoke_all(&mut self, plugin: &str) -> crate::Result<()> {
+        let (before, _) = self.offered(plugin)?;
         let entry = self.plugin(plugin)?;
-        entry.remove("grants");
         set(entry, "default-grants", false.into());
+        let grants = table(entry, &["grants"])?;
+        let keys: Vec<_> = grants.iter().map(|(key, _)| key.to_owned()).collect();
+        keys.iter().filter(|key| *key != "clock" && *key != "random").for_each(|key| {
+            grants.remove(key);
+        });
+        match before.clock {
+            ClockPrecision::Frozen => set(grants, "clock", before.clock.as_str().into()),
+            _ => drop(grants.remove("clock")),
+        }
+        match before.random {
+            false => set(grants, "random", false.into()),
+            true => drop(grants.remove("random")),
+        }
+        if grants.is_empty() {
+            entry.remove("grants");
+        }
         self.note(plugin, "*", false);
         Ok(())
+    }
+
+    /// Returns what a plugin is offered, and the part of it that `[grants]` gives to all plugins.
+    fn offered(&mut self, plugin: &str) -> crate::Result<(Policy, Option<Policy>)> {
+        self.plugin(plugin)?;
+        let file = self.config()?;
+        let Some(plugin) = file.config.plugins.get(plugin) else { return Ok(Default::default()) };
+        let offered = granting::offered(&file, plugin)?.policy;
+        let mut shared = OfferedGrants::default();
+        let read = file.config.grants.add_to(&mut shared);
+        read.map_err(|(span, message)| file.error(span, message))?;
+        Ok((offered, plugin.default_grants.then_some(shared.policy)))
     }
 
     /// Writes the file if the result is a valid configuration, in which no plugin may write a file
@@ -279,7 +368,7 @@ impl ConfigEditor {
         if self.extends_reach {
             crate::compose::check_reach_of_config(&config)?;
         }
-        let text = self.document.to_string();
+        let text = self.form.apply(self.document.to_string());
         replace_file(&self.target, text.as_bytes())
             .with_context(|| format!("{} cannot be written", self.path.display()))?;
         crate::trust::follow_edit(&self.path, &self.before, &text);
@@ -308,272 +397,40 @@ impl ConfigEditor {
     }
 }
 
-/// Returns the table at `path`. Creates missing tables.
-pub fn table<'t>(
-    root: &'t mut dyn TableLike,
-    path: &[&str],
-) -> crate::Result<&'t mut dyn TableLike> {
-    let mut here = root;
-    for key in path {
-        let entry = here.entry(key).or_insert_with(|| {
-            let mut table = Table::new();
-            table.set_implicit(true);
-            Item::Table(table)
-        });
-        here = entry.as_table_like_mut().with_context(|| format!("`{key}` is not a table"))?;
-    }
-    Ok(here)
+/// Returns the list of grants that a permission is an entry of, and the entry.
+fn list_entry(permission: &Permission) -> Option<(&'static str, String)> {
+    Some(match permission {
+        Permission::Http(rule) => ("http", rule.to_string()),
+        Permission::Socket(rule) => ("sockets", rule.to_string()),
+        Permission::Secret(name) => ("secrets", name.clone()),
+        Permission::Tool(name) => ("tools", name.to_string()),
+        Permission::Ask(kind) => ("ask", kind.as_str().to_owned()),
+        _ => return None,
+    })
 }
 
-/// Sets a value and keeps the comment behind the old one.
-pub fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
-    if let Some(old) = table.get(key).and_then(Item::as_value) {
-        *value.decor_mut() = old.decor().clone();
-    }
-    table.insert(key, Item::Value(value));
-}
-
-fn push(table: &mut dyn TableLike, key: &str, text: &str) -> crate::Result<()> {
-    let item = table.entry(key).or_insert_with(|| Item::Value(Array::new().into()));
-    let array = item.as_array_mut().with_context(|| format!("`{key}` is not a list"))?;
-    if !array.iter().any(|value| value.as_str() == Some(text)) {
-        array.push(text);
-    }
-    Ok(())
-}
-
-fn remove(table: &mut dyn TableLike, key: &str, name: &str) {
-    if let Some(inner) = table.get_mut(key).and_then(Item::as_table_like_mut) {
-        inner.remove(name);
+/// Returns whether an entry of a list is this permission. A rule can be written in several ways.
+fn is_entry(permission: &Permission, text: &str) -> bool {
+    match permission {
+        Permission::Http(rule) => text.parse().is_ok_and(|other: HttpRule| other == *rule),
+        Permission::Socket(rule) => text.parse().is_ok_and(|other: SocketRule| other == *rule),
+        other => list_entry(other).is_some_and(|(_, entry)| entry == text),
     }
 }
 
-/// Removes entries from a list of strings, or of tables with `to`. The parser stores a comment
-/// behind an entry as the prefix of the next one, so the comments before a removed entry are moved.
-fn take_out(table: &mut dyn TableLike, key: &str, is_meant: impl Fn(&str) -> bool) {
-    let Some(array) = table.get_mut(key).and_then(Item::as_array_mut) else { return };
-    let mut comment = String::new();
-    let mut index = 0;
-    while let Some(value) = array.get_mut(index) {
-        let text = value.as_str().or_else(|| value.as_inline_table()?.get("to")?.as_str());
-        let is_gone = text.is_some_and(&is_meant);
-        let before =
-            value.decor().prefix().and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
-        if is_gone {
-            if before.contains('#') {
-                comment.push_str(before.trim_end());
-            }
-            array.remove(index);
-        } else {
-            if !comment.is_empty() {
-                value.decor_mut().set_prefix(format!("{comment}{before}"));
-                comment.clear();
-            }
-            index += 1;
-        }
+fn is_same_directory(one: &Path, other: &Path) -> bool {
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    resolved(one) == resolved(other)
+}
+
+/// Describes where the files of a store are.
+fn location(store: &StoreConfig) -> String {
+    match (&store.directory, &store.url) {
+        (Some(directory), _) => format!("the directory {}", directory.get_ref().display()),
+        (None, Some(url)) => format!("the bucket {}", url.get_ref()),
+        (None, None) => "a store in memory".to_owned(),
     }
-    if !comment.is_empty() {
-        let trailing = array.trailing().as_str().unwrap_or_default();
-        let trailing = if trailing.starts_with(['\n', '\r']) {
-            trailing.to_owned()
-        } else {
-            format!("\n{trailing}")
-        };
-        array.set_trailing(format!("{comment}{trailing}"));
-    }
-}
-
-fn from_env(name: &str) -> Value {
-    let mut table = InlineTable::new();
-    table.insert("env", name.into());
-    Value::InlineTable(table)
-}
-
-/// Replaces a file with `bytes` atomically. Keeps the mode of the old file.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mode = std::fs::metadata(path).map(|old| old.permissions());
-    replace(path, bytes, mode.ok().or_else(readable))
-}
-
-/// Replaces a file with `bytes` atomically. Only the user may read the new file.
-pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    replace(path, bytes, None)
-}
-
-/// Returns an error if a file cannot be replaced atomically: its directory does not exist, or
-/// cannot be written.
-pub fn check_replaceable(path: &Path) -> std::io::Result<()> {
-    if path.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    tempfile::NamedTempFile::new_in(folder_of(path)).map(drop)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Replaces a file. Temporary files are private, so without a `mode` the result is too.
-fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> std::io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
-    file.write_all(bytes)?;
-    if let Some(mode) = mode {
-        file.as_file().set_permissions(mode)?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Returns the mode of a new file, which others may read because it contains no secrets. On
-/// Windows, the file gets the access list of its directory.
-#[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "other systems have no modes")]
-fn readable() -> Option<std::fs::Permissions> {
-    use std::os::unix::fs::PermissionsExt;
-    Some(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable() -> Option<std::fs::Permissions> {
-    None
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "\
-# My plugins.
-[stores.notes] # where I write
-directory = \"notes\"
-
-[plugins.csv] # tables
-component = \"csv.wasm\"
-grants.files.notes = \"read-only\" # no more than that
-
-[plugins.gh]
-component = \"gh.wasm\"
-
-[plugins.gh.grants]
-# the API
-http = [
-    \"GET https://api.example.com/\", # reading
-    { to = \"POST https://api.example.com/\", headers = [\"Authorization: ${secret:gh}\"] },
-]
-";
-
-    fn edit(text: &str, change: impl FnOnce(&mut ConfigEditor)) -> String {
-        let mut file = ConfigEditor {
-            changes: Vec::new(),
-            extends_reach: false,
-            path: PathBuf::from("cofferdam.toml"),
-            target: PathBuf::from("cofferdam.toml"),
-            before: text.to_owned(),
-            document: text.parse().unwrap(),
-        };
-        change(&mut file);
-        let text = file.document.to_string();
-        ConfigFile::parse(Path::new("cofferdam.toml"), &text)
-            .unwrap_or_else(|error| panic!("{error}\n{text}"));
-        text
-    }
-
-    fn granted(text: &str, plugin: &str, permission: &str) -> String {
-        edit(text, |file| {
-            let permission = permission.parse().unwrap();
-            let grant =
-                NewGrant { permission, directory: Some("dir".into()), value: Some("v".to_owned()) };
-            file.grant(plugin, &grant).unwrap();
-        })
-    }
-
-    #[test]
-    fn a_grant_changes_its_line_and_no_other() {
-        let text = granted(FILE, "csv", "files:notes=read-write");
-        assert_eq!(text, FILE.replace("\"read-only\" # no", "\"read-write\" # no"));
-        let text = granted(FILE, "gh", "http:https://b.example/v1");
-        assert!(
-            text.contains("# reading\n") && text.contains("\"https://b.example/v1\""),
-            "{text}"
-        );
-        assert_eq!(
-            granted(&text, "gh", "http:https://b.example/v1"),
-            text,
-            "granting twice changes nothing"
-        );
-    }
-
-    #[test]
-    fn a_grant_takes_nothing_away() {
-        let wide = granted(&granted(FILE, "csv", "files:out=read-write"), "csv", "clock:precise");
-        assert_eq!(granted(&wide, "csv", "files:out=read-only"), wide);
-        assert_eq!(granted(&wide, "csv", "clock:coarse"), wide);
-        let create = granted(FILE, "csv", "files:out=create-only");
-        edit(&create, |file| {
-            let permission = "files:out=read-only".parse().unwrap();
-            let grant = NewGrant { permission, directory: None, value: None };
-            let error = file.grant("csv", &grant).unwrap_err().to_string();
-            assert!(error.contains("grant files:out=read-write, or revoke"), "{error}");
-        });
-        assert!(granted(&create, "csv", "files:out=read-write").contains("read-write"));
-    }
-
-    #[test]
-    fn everything_can_be_granted_and_revoked() {
-        for permission in [
-            "files:out=create-only",
-            "http:GET https://b.example/",
-            "socket:tcp b.example:1",
-            "env:LANG",
-            "config:units",
-            "secret:gh",
-            "clock:precise",
-            "tool:word_count",
-            "ask:form",
-            "limit:wall-ms-max=5",
-        ] {
-            for plugin in ["csv", "gh"] {
-                let with = granted(FILE, plugin, permission);
-                assert_ne!(with, FILE);
-                assert!(
-                    with.starts_with("# My plugins.\n[stores.notes] # where I write\n"),
-                    "{with}"
-                );
-                let permission: Permission = permission.parse().unwrap();
-                let without =
-                    edit(&with, |file| assert!(file.revoke(plugin, &permission).unwrap()));
-                edit(&without, |file| assert!(!file.revoke(plugin, &permission).unwrap()));
-            }
-        }
-        let text = edit(FILE, |file| {
-            let rule = "http:POST https://api.example.com/".parse().unwrap();
-            assert!(file.revoke("gh", &rule).unwrap());
-        });
-        assert!(text.contains("# reading") && !text.contains("POST"), "{text}");
-    }
-
-    #[test]
-    fn revoking_everything_takes_default_grants_too() {
-        let text = edit(FILE, |file| file.revoke_all("gh").unwrap());
-        assert!(text.contains("default-grants = false") && !text.contains("http"), "{text}");
-    }
-
-    #[test]
-    fn an_unknown_plugin_is_an_error() {
-        let mut file = ConfigEditor {
-            changes: Vec::new(),
-            extends_reach: false,
-            path: PathBuf::from("c.toml"),
-            target: PathBuf::from("c.toml"),
-            before: FILE.to_owned(),
-            document: FILE.parse().unwrap(),
-        };
-        assert!(
-            file.revoke("missing", &Permission::Random)
-                .unwrap_err()
-                .to_string()
-                .contains("has no plugin `missing`")
-        );
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use super::{CheckArea, CheckOptions, MachineCheck};
 use crate::compose::PluginSpec;
 use crate::config::ConfigFile;
 use crate::config_check;
+use crate::consent::shell_path;
 use crate::pins::Pins;
 use crate::trust::{self, Trust};
 use crate::{Result, text};
@@ -45,7 +46,8 @@ pub(super) fn check(options: &CheckOptions) -> ConfigurationChecks {
             plugins
         }
         Err(error) => {
-            let advice = format!("correct it; `cofferdam config check {}` helps", path.display());
+            let advice =
+                format!("correct it; `cofferdam config check {}` helps", shell_path(&path));
             let found = format!("{error:#}");
             result.checks.push(MachineCheck::problem(AREA, "file", found, advice));
             Vec::new()
@@ -83,7 +85,7 @@ fn locate(options: &CheckOptions) -> Result<(PathBuf, Option<Trust>), MachineChe
 fn check_trust(path: &Path, trust: Trust) -> MachineCheck {
     let advice = format!(
         "commands do not use it without `--config`; `cofferdam trust {}` trusts it",
-        path.display()
+        shell_path(path)
     );
     match trust {
         Trust::Trusted => MachineCheck::ok(AREA, "trust", "trusted"),
@@ -98,9 +100,14 @@ fn check_lock_file(config: &Path, plugins: &[PluginSpec]) -> MachineCheck {
         Ok(pins) => pins,
         Err(error) => {
             let advice = "restore it from version control, or remove it and accept the plugins";
-            return MachineCheck::note(AREA, name, format!("{error:#}"), advice);
+            return MachineCheck::problem(AREA, name, format!("{error:#}"), advice);
         }
     };
+    let accepted = |spec: &PluginSpec| pins.component(spec.options.name.as_str()).is_some();
+    if !plugins.iter().any(accepted) {
+        let found = "nothing has been accepted yet; the first use of a plugin accepts it";
+        return MachineCheck::ok(AREA, name, found);
+    }
     let changed: Vec<_> = plugins.iter().filter(|spec| has_changed(spec, &pins)).collect();
     let names: Vec<_> = changed.iter().map(|spec| format!("`{}`", spec.options.name)).collect();
     match changed.first() {
@@ -112,7 +119,7 @@ fn check_lock_file(config: &Path, plugins: &[PluginSpec]) -> MachineCheck {
             format!(
                 "`cofferdam approve {} --config {}` shows the change and accepts it",
                 first.options.name,
-                config.display()
+                shell_path(config)
             ),
         ),
     }

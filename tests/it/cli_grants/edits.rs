@@ -1,0 +1,77 @@
+//! Edits of grants in a configuration: what is refused, and what a refusal leaves unchanged.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::{Folder, row, run};
+
+#[test]
+fn revoking_leaves_nothing_wider() {
+    let folder = Folder::new("", "[plugins.tool.grants]\nrandom = false\nclock = \"frozen\"\n");
+    let ran = run(&["revoke", "tool", "clock:precise", "--config", &folder.config]);
+    assert_eq!(ran.code, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("[plugins.tool.grants] has no `clock:precise`"), "{}", ran.stderr);
+    let ran = run(&["revoke", "tool", "--all", "--config", &folder.config]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(row(&ran.stdout, "clock").last(), Some(&"frozen"), "{}", ran.stdout);
+    assert_eq!(row(&ran.stdout, "random numbers").last(), Some(&"-"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_granted_to_all_plugins_is_not_revoked_from_one() {
+    let folder = Folder::new(
+        "",
+        "[plugins.tool.grants]\nfiles.d = \"read-only\"\n[stores.d]\nmemory = \
+         true\n[grants]\nfiles.d = \"read-write\"\n",
+    );
+    let before = folder.text();
+    let ran = run(&["revoke", "tool", "files:d=read-only", "--config", &folder.config]);
+    assert_eq!(ran.code, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("because [grants] gives it to all plugins"), "{}", ran.stderr);
+    assert_eq!(folder.text(), before);
+}
+
+#[test]
+fn a_grant_that_fails_is_not_written() {
+    let folder = Folder::new("", "[stores.reports]\ndirectory = \"private\"\n");
+    for name in ["private", "reports"] {
+        std::fs::create_dir(folder.path(name)).unwrap();
+    }
+    let before = folder.text();
+    let grant = |directory: &str| {
+        let directory = folder.path(directory).display().to_string();
+        let permission = "files:reports=read-only";
+        run(&["grant", "tool", permission, "--directory", &directory, "--config", &folder.config])
+    };
+    let other = grant("reports");
+    assert_eq!(other.code, 2, "{}", other.stdout);
+    assert!(
+        other.stderr.contains("store `reports` is already the directory private"),
+        "{}",
+        other.stderr
+    );
+    std::fs::rename(folder.path("tool.wasm"), folder.path("gone.wasm")).unwrap();
+    let missing = grant("private");
+    assert_eq!(missing.code, 4, "{}", missing.stderr);
+    assert!(!missing.stderr.contains("may now"), "{}", missing.stderr);
+    assert_eq!(folder.text(), before);
+    std::fs::rename(folder.path("gone.wasm"), folder.path("tool.wasm")).unwrap();
+    let same = grant("private/../private");
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    // A grant is taken away whether the plugin can be loaded or not.
+    std::fs::remove_file(folder.path("tool.wasm")).unwrap();
+    let all = run(&["revoke", "tool", "--all", "--config", &folder.config]);
+    assert_eq!(all.code, 0, "{}", all.stderr);
+    assert!(all.stderr.contains("cannot be shown"), "{}", all.stderr);
+    assert!(!folder.text().contains("read-only"), "{}", folder.text());
+}
+
+#[test]
+fn an_edited_file_keeps_its_group() {
+    let folder = Folder::new("", "");
+    // Only root, and members of the group, may give a file to it.
+    let _ = std::os::unix::fs::chown(&folder.config, None, Some(2000));
+    let group = std::fs::metadata(&folder.config).unwrap().gid();
+    let ran = run(&["grant", "tool", "clock:precise", "--config", &folder.config]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(std::fs::metadata(&folder.config).unwrap().gid(), group);
+}
