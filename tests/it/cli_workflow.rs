@@ -1,6 +1,7 @@
 //! `cofferdam workflow` with scripted models: output, exit codes, and files that a run leaves.
 
 mod labels;
+mod locks;
 
 use std::io::BufRead as _;
 use std::path::PathBuf;

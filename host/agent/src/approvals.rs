@@ -113,13 +113,22 @@ impl Approvals {
         Ok(self)
     }
 
-    /// Returns the rules about a tool that `toolset` lacks although it has one of a similar name,
-    /// with that name.
+    /// Returns a warning for each rule about a tool that does not exist although one has a similar
+    /// name: a rule that denies calls of a misspelled tool denies nothing.
     #[must_use]
-    pub fn misspelled(&self, toolset: &Toolset) -> Vec<(&ApprovalRule, ToolName)> {
+    pub fn misspelled(&self, toolset: &Toolset) -> Vec<String> {
+        let toolset = toolset.unrestricted();
         let unknown = self.rules.iter().filter(|rule| toolset.definition(&rule.tool).is_err());
         let names = || toolset.definitions().map(|tool| tool.name.as_str());
-        unknown.filter_map(|rule| Some((rule, ToolName::nearest(&rule.tool, names())?))).collect()
+        let warning = |rule: &ApprovalRule| {
+            let nearest = ToolName::nearest(&rule.tool, names())?;
+            Some(format!(
+                "a rule about approvals concerns the tool `{}`, which does not exist; did you mean \
+                 `{nearest}`?",
+                rule.tool
+            ))
+        };
+        unknown.filter_map(warning).collect()
     }
 
     /// Sets a function that decides about calls like a rule. `None` leaves the decision to the

@@ -93,6 +93,11 @@ impl Operator {
         self.observer.note(message);
     }
 
+    #[cfg(feature = "agent")]
+    pub(crate) fn warn_all(&self, warnings: Vec<String>) {
+        warnings.iter().for_each(|warning| self.note(&format!("warning: {warning}")));
+    }
+
     pub(crate) fn progress(&self, work: Option<&Work>) {
         self.observer.progress(work);
     }

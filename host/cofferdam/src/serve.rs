@@ -1,6 +1,8 @@
 //! MCP servers and workers that follow changes: their offer, access over HTTP, and reloading.
 
 mod access;
+#[cfg(feature = "cluster")]
+mod agent_sources;
 #[cfg(all(
     feature = "workflows",
     feature = "labels",
@@ -16,7 +18,6 @@ mod agents;
 mod agents;
 #[cfg(feature = "agent")]
 pub(crate) mod call_rules;
-#[cfg(feature = "cluster")]
 mod followed;
 mod offering;
 mod reload;

@@ -138,15 +138,15 @@ impl RunGuard for Flow {
 
     /// Taints the context with the results that a run begins with. Results of earlier turns carry
     /// their labels, which count if the session has lost its state. Results without a label come
-    /// from turns without the policy, from the caller, or from a service; their origin is unknown,
-    /// so they are untrusted.
+    /// from turns without the policy, from the caller, or from a service, so their label is
+    /// unknown.
     fn begins_with(&self, messages: &[Arc<Message>]) {
         let label = |result: &FunctionResult| match result.extra.get(RESULT_LABEL) {
             Some(_) if result.extra.contains_key(RESULT_VARIABLE) => Label::default(),
             Some(label) => {
-                serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::untrusted())
+                serde_json::from_value(label.clone()).unwrap_or_else(|_| Label::unknown())
             }
-            None => Label::untrusted(),
+            None => Label::unknown(),
         };
         let results = messages.iter().flat_map(|message| message.results());
         let labels: Vec<_> = results.map(label).collect();

@@ -103,9 +103,9 @@ pub fn taint(session: &Session, label: &Label) {
 fn state(session: &Session) -> VariableState {
     match session.part(PART) {
         Value::Null => VariableState::default(),
-        // An unreadable state was not written by this module, so the context counts as untrusted.
+        // An unreadable state was not written by this module, so the label is unknown.
         other => serde_json::from_value(other).unwrap_or_else(|_| VariableState {
-            context: Label::untrusted(),
+            context: Label::unknown(),
             ..VariableState::default()
         }),
     }

@@ -100,6 +100,13 @@ impl Label {
         Self { integrity: Integrity::Untrusted, ..Self::default() }
     }
 
+    /// Returns the label of data of which no label was kept, as strict as a label can be:
+    /// untrusted, and `user_identity` without principals, so it may go to no destination (`LBL-3`).
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { confidentiality: Confidentiality::UserIdentity, ..Self::untrusted() }
+    }
+
     /// Returns the label of data that combines data with these labels: untrusted if one is, the
     /// highest confidentiality, all principals. Of several metadata values for one key the last one
     /// wins. Combining nothing returns the default (`LBL-2`).

@@ -163,20 +163,32 @@ impl Checkpoints {
     }
 }
 
-/// Saves the checkpoints of one run.
-pub(super) struct CheckpointWriter {
+/// Checkpoints of one run, under a new id.
+#[derive(Debug, Clone)]
+pub struct RunCheckpoints {
     checkpoints: Checkpoints,
     run: String,
 }
 
-impl CheckpointWriter {
-    pub(super) fn new(checkpoints: Checkpoints) -> Result<Self, CheckpointError> {
+impl RunCheckpoints {
+    /// Creates an id for a run whose checkpoints are saved in a store.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Random`].
+    pub fn new(checkpoints: &Checkpoints) -> Result<Self, CheckpointError> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(CheckpointError::Random)?;
         // 48 bits suffice for 8,900 years.
         let millis = since.as_millis() & 0xffff_ffff_ffff;
-        Ok(Self { checkpoints, run: format!("{millis:012x}{}", HEXLOWER.encode(&random)) })
+        let run = format!("{millis:012x}{}", HEXLOWER.encode(&random));
+        Ok(Self { checkpoints: checkpoints.clone(), run })
+    }
+
+    /// Returns the id of the run, which is that of its checkpoints ([`CheckpointId::run`]).
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
     }
 
     pub(super) async fn save(&self, snapshot: &Snapshot) -> Result<CheckpointId, CheckpointError> {

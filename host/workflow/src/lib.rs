@@ -67,7 +67,7 @@ mod tests;
 
 pub use agent::{AgentExecutor, ForwardMode};
 pub use builder::{Workflow, WorkflowBuilder};
-pub use checkpoint::{CheckpointError, CheckpointId, Checkpoints};
+pub use checkpoint::{CheckpointError, CheckpointId, Checkpoints, RunCheckpoints};
 pub use edges::{Condition, Switch, TargetSelection};
 pub use error::{InvalidWorkflow, WorkflowError};
 pub use event::{ProducedOutput, WorkflowEvent};

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::Workflow;
-use super::checkpoint::{CheckpointWriter, Checkpoints};
+use super::checkpoint::{CheckpointError, Checkpoints, RunCheckpoints};
 use super::error::WorkflowError;
 use super::event::{EventObserver, ProducedOutput, WorkflowEvent};
 use super::message::Payload;
@@ -35,7 +35,7 @@ pub struct WorkflowRun {
     label: Label,
     is_labelled: bool,
     context: RunContext,
-    checkpoints: Option<Checkpoints>,
+    checkpoints: Option<Result<RunCheckpoints, CheckpointError>>,
     observer: Option<EventObserver>,
 }
 
@@ -97,8 +97,8 @@ impl WorkflowRun {
     }
 
     /// States that a label policy applies to the agents. What a run has read before, without a
-    /// policy, counts as untrusted. Snapshots record the statement: without it, runs from them fail
-    /// with [`WorkflowError::PolicyMissing`].
+    /// policy, gets the label [`Label::unknown`]. Snapshots record the statement: without it, runs
+    /// from them fail with [`WorkflowError::PolicyMissing`].
     pub fn labelled(mut self) -> Self {
         self.is_labelled = true;
         self
@@ -118,9 +118,17 @@ impl WorkflowRun {
         self
     }
 
-    /// Saves a checkpoint after each superstep (`WF-12`).
+    /// Saves a checkpoint after each superstep (`WF-12`), under a new id of the run.
     pub fn checkpoints(mut self, checkpoints: &Checkpoints) -> Self {
-        self.checkpoints = Some(checkpoints.clone());
+        self.checkpoints = Some(RunCheckpoints::new(checkpoints));
+        self
+    }
+
+    /// Saves a checkpoint after each superstep under an id that the caller knows before the run
+    /// starts, so that it can lock it. A run that goes on from its own last snapshot can keep its
+    /// id; another one would overwrite checkpoints.
+    pub fn checkpoints_of(mut self, run: &RunCheckpoints) -> Self {
+        self.checkpoints = Some(Ok(run.clone()));
         self
     }
 
@@ -148,7 +156,7 @@ impl WorkflowRun {
             StartPoint::Input(input) => beginning(&workflow, input)?,
             StartPoint::Snapshot(snapshot) if is_labelled && !snapshot.is_labelled => {
                 let mut snapshot = *snapshot;
-                snapshot.label.add(&Label::untrusted());
+                snapshot.label.add(&Label::unknown());
                 snapshot
             }
             StartPoint::Snapshot(snapshot) if snapshot.is_labelled && !is_labelled => {
@@ -161,7 +169,7 @@ impl WorkflowRun {
         for (id, answer) in answers {
             snapshot.answer(&id, answer)?;
         }
-        let keeper = checkpoints.map(CheckpointWriter::new).transpose()?;
+        let keeper = checkpoints.transpose()?;
         Ok(RunState { workflow, snapshot, context, keeper, events, observer })
     }
 }

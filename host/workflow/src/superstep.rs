@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::{Graph, Workflow};
-use super::checkpoint::CheckpointWriter;
+use super::checkpoint::RunCheckpoints;
 use super::error::WorkflowError;
 use super::event::{EventObserver, WorkflowEvent};
 use super::executor::Executor;
@@ -26,7 +26,7 @@ pub(super) struct RunState {
     pub(super) workflow: Workflow,
     pub(super) snapshot: Snapshot,
     pub(super) context: RunContext,
-    pub(super) keeper: Option<CheckpointWriter>,
+    pub(super) keeper: Option<RunCheckpoints>,
     pub(super) events: mpsc::Sender<WorkflowEvent>,
     pub(super) observer: Option<EventObserver>,
 }

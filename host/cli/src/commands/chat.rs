@@ -139,9 +139,9 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     {
         print::note(
             "this session was begun without a label policy: all that it has read counts as \
-             untrusted",
+             untrusted and confidential",
         );
-        taint(&session, &Label::untrusted());
+        taint(&session, &Label::unknown());
     }
     let toolset = match &defined {
         Some(defined) => defined.tools(tools.toolset(), tools.skills())?,
@@ -282,8 +282,9 @@ impl AgentFactory {
         if let Some(defined) = &defined {
             settings = defined.settings(settings)?;
             approvals = defined.approvals(approvals)?;
+            let own = defined.approvals(Approvals::default())?;
+            own.misspelled(toolset).iter().for_each(|one| print::note(&format!("warning: {one}")));
         }
-        warn_of_misspelled(&approvals, toolset);
         if let Some(iterations) = args.max_iterations {
             settings.max_iterations = iterations.get();
         }
@@ -478,17 +479,6 @@ pub(super) fn ensure_labelled(has_policy: bool, was_labelled: bool) -> Result<()
          [labels]"
             .to_owned(),
     ))
-}
-
-/// Warns of rules that concern no tool, because its name seems to be misspelled.
-pub(super) fn warn_of_misspelled(approvals: &Approvals, toolset: &Toolset) {
-    for (rule, nearest) in approvals.misspelled(toolset.unrestricted()) {
-        print::note(&format!(
-            "warning: a rule about approvals concerns the tool `{}`, which does not exist; did you \
-             mean `{nearest}`?",
-            rule.tool
-        ));
-    }
 }
 
 pub(super) fn text_or_stdin(text: &str) -> anyhow::Result<String> {

@@ -56,6 +56,7 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         context: ContextSettings::new(ContextOptions::default(), config, &selection, &protected),
         layers: ConfigFile::call_layers(config)?,
         layer: None,
+        operator: host::operator(),
     };
     let agent = || match &definition {
         // A run of a case is one iteration.

@@ -1,29 +1,23 @@
 //! `cofferdam workflow`: runs workflows of agents from YAML files.
 
 mod answers;
+mod checkpoints;
 mod show;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use cofferdam_agent::{Layer, RunError};
-use cofferdam_engine::sys::permissions;
-use cofferdam_files::session_stem;
-use cofferdam_labels::Label;
-use cofferdam_workflow::{
-    CheckpointError, CheckpointId, Checkpoints, Payload, Snapshot, UserRequest, Workflow,
-    WorkflowError, WorkflowRun,
-};
+use cofferdam_workflow::{Payload, Snapshot, UserRequest, Workflow, WorkflowError, WorkflowRun};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::TypedAnswers;
+use self::checkpoints::{CheckpointDirectory, LockedRun};
 use self::show::{RunEnd, ShowCalls};
+use super::chat;
 use super::labels::{self, Decisions};
-use super::{chat, lock};
 use crate::args::{
     Global, WorkflowCheckArgs, WorkflowCheckpointsArgs, WorkflowCommand, WorkflowFileArgs,
     WorkflowRunArgs,
@@ -33,7 +27,7 @@ use crate::{host, inspector, print};
 use cofferdam::code::LedgerSeal;
 use cofferdam::config::ConfigFile;
 use cofferdam::inspector::{RunProgress, report_event, run_question, workflows_of_files};
-use cofferdam::workflow_file::{self, AgentParts, WorkflowFile};
+use cofferdam::workflow_file::{AgentParts, WorkflowFile};
 use cofferdam::{ContextOptions, ContextSettings, Purpose};
 
 pub(crate) async fn run(global: &Global, command: WorkflowCommand) -> anyhow::Result<Exit> {
@@ -85,7 +79,6 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
     let decisions = Decisions::new(args.json);
     let policy = labels::policy(args.labels, config.as_ref(), &tools, &decisions)?;
     let has_policy = policy.is_some();
-    chat::warn_of_misspelled(&approvals, tools.toolset());
     let parts = AgentParts {
         model: args.model.as_deref(),
         settings,
@@ -104,11 +97,12 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         ),
         layers: ConfigFile::call_layers(config.as_ref())?,
         layer: Some(&|id| Layer::function(ShowCalls { agent: id.to_owned() })),
+        operator: host::operator(),
     };
     let max_iterations = args.max_iterations.map(std::num::NonZeroU64::get);
     let workflow = file.workflow(&parts, max_iterations)?;
-    // The lock of the checkpoint from which the run goes on.
-    let mut held = None;
+    // The lock of the run that this one goes on from.
+    let mut resumed = None;
     let begun = match (input, &args.resume, &kept) {
         (Some(input), ..) => {
             let run = workflow.run(Payload::text(input));
@@ -116,13 +110,12 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         }
         (None, Some(id), Some(kept)) => {
             let (snapshot, lock) = kept.load(workflow.name(), id).await?;
-            held = Some(lock);
-            let was_labelled = snapshot.is_labelled() || *snapshot.label() != Label::default();
-            chat::ensure_labelled(has_policy, was_labelled)?;
+            resumed = lock;
+            chat::ensure_labelled(has_policy, snapshot.is_labelled())?;
             if has_policy && !snapshot.is_labelled() {
                 print::note(
                     "this run was begun without a label policy: all that it has read counts as \
-                     untrusted",
+                     untrusted and confidential",
                 );
             }
             RunStart::Snapshot(Box::new(snapshot))
@@ -133,9 +126,10 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             );
         }
     };
+    let kept = kept.map(|kept| kept.begin_run(workflow.name())).transpose()?;
     let run = ActiveRun { workflow, has_policy, kept, progress, is_json: args.json };
     let end = run.run_to_end(begun, &mut answers).await?;
-    drop(held);
+    drop((run, resumed));
     if let Some(log) = tools.call_log() {
         log.finish().await;
     }
@@ -161,12 +155,12 @@ enum RunStart {
     Snapshot(Box<Snapshot>),
 }
 
-/// A run, with its workflow and the directory of its checkpoints.
+/// A run, with its workflow and its checkpoints.
 struct ActiveRun {
     workflow: Workflow,
     /// True if a label policy applies to the agents.
     has_policy: bool,
-    kept: Option<CheckpointDirectory>,
+    kept: Option<LockedRun>,
     /// Progress that pages show.
     progress: Option<RunProgress>,
     is_json: bool,
@@ -254,7 +248,7 @@ impl ActiveRun {
     ) -> anyhow::Result<Result<Snapshot, WorkflowError>> {
         let mut run = run.cancellation(cancellation.clone());
         if let Some(kept) = &self.kept {
-            run = run.checkpoints(&kept.checkpoints);
+            run = run.checkpoints_of(&kept.checkpoints);
         }
         if let Some(progress) = self.progress.clone() {
             run = run.observer(move |event| report_event(&progress, event));
@@ -264,67 +258,6 @@ impl ActiveRun {
             show::event(&event, self.is_json)?;
         }
         Ok(stream.finish().await)
-    }
-}
-
-/// Directory of checkpoints. Only the user has access to it.
-struct CheckpointDirectory {
-    directory: PathBuf,
-    checkpoints: Checkpoints,
-}
-
-impl CheckpointDirectory {
-    fn open(directory: &Path) -> anyhow::Result<Self> {
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let made = builder.recursive(true).create(directory);
-        made.map_err(|error| {
-            UsageError(format!("checkpoints cannot be kept in {}: {error}", directory.display()))
-        })?;
-        Self::open_existing(directory)
-    }
-
-    fn open_existing(directory: &Path) -> anyhow::Result<Self> {
-        let shown = directory.display();
-        // On Windows, directories cannot be opened like this, and the access list is not checked.
-        let is_exposed = std::fs::File::open(directory).is_ok_and(|opened| {
-            permissions::is_private(&opened).is_ok_and(|is_private| !is_private)
-        });
-        if is_exposed {
-            print::note(&format!(
-                "warning: other users can read the checkpoints, and so the conversations, in \
-                 {shown}; run: chmod 700 '{shown}'"
-            ));
-        }
-        let checkpoints = workflow_file::open_checkpoints_ambient(directory)
-            .map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
-        Ok(Self { directory: directory.to_owned(), checkpoints })
-    }
-
-    /// Loads a checkpoint, the last one if `id` is empty, and locks it: two processes that go on
-    /// from it at the same time would both make the calls that its answers approve.
-    async fn load(&self, workflow: &str, id: &str) -> anyhow::Result<(Snapshot, File)> {
-        let id = match id {
-            "" => self.checkpoints.latest(workflow).await?.ok_or_else(|| {
-                let directory = self.directory.display();
-                UsageError(format!(
-                    "there is no checkpoint of the workflow `{workflow}` in {directory}"
-                ))
-            })?,
-            id => id.parse::<CheckpointId>().map_err(|error| UsageError(error.to_string()))?,
-        };
-        let path = self.directory.join(format!("{}-{id}.lock", session_stem(Some(workflow))));
-        let lock = lock::lock(&path, &format!("the checkpoint {id}"))?;
-        print::note(&format!("going on from the checkpoint {id}"));
-        let snapshot = self.checkpoints.load(workflow, &id).await;
-        let snapshot = snapshot.map_err(|error| match error {
-            CheckpointError::Missing { .. } | CheckpointError::Unreadable { .. } => {
-                anyhow::Error::from(UsageError(error.to_string()))
-            }
-            other => other.into(),
-        })?;
-        Ok((snapshot, lock))
     }
 }
 
@@ -387,7 +320,7 @@ async fn check(global: &Global, args: &WorkflowCheckArgs) -> anyhow::Result<Exit
     if has_agents_checked {
         let config = host::config(&args.plugins)?;
         let host = host::load(global, &args.plugins, Purpose::Converse).await?;
-        file.check_agents(&host, args.model.as_deref(), config.as_ref())?;
+        file.check_agents(&host, args.model.as_deref(), config.as_ref(), &host::operator())?;
     }
     let executors: Vec<_> = workflow.executors().collect();
     let max_iterations = workflow.limits().max_iterations;

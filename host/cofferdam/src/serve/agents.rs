@@ -7,7 +7,7 @@ use cofferdam_agent::{AgentTool, AgentToolOptions, Approvals, InvalidAgentTool};
 use cofferdam_tool::Toolset;
 use cofferdam_workflow::definition::RequestSettings;
 
-use super::offering::AgentSources;
+use super::agent_sources::AgentSources;
 use crate::agent_file::AgentFile;
 use crate::config::ConfigFile;
 use crate::workflow_file::{AgentParts, WorkflowFile};
@@ -61,6 +61,7 @@ impl ServedAgents {
             context: ContextSettings::served(config, sources.files),
             layers: ConfigFile::call_layers(config)?,
             layer: None,
+            operator: sources.operator.clone(),
         };
         for path in &self.agents {
             let file = AgentFile::read_ambient(path)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cofferdam_tool::Toolset;
 
-use super::offering::AgentSources;
+use super::agent_sources::AgentSources;
 use crate::Result;
 
 /// No files.

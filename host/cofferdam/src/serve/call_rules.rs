@@ -7,7 +7,7 @@ use cofferdam_mcp::{CallRules, RuleDecision};
 use cofferdam_tool::{ToolDefinition, Toolset};
 
 use crate::config::ConfigFile;
-use crate::{Error, Result};
+use crate::{Error, Operator, Result};
 
 /// Rules of a configuration.
 struct ConfiguredRules(Approvals);
@@ -21,11 +21,13 @@ struct ConfiguredRules(Approvals);
 pub(super) fn of_config(
     config: Option<&ConfigFile>,
     toolset: Option<&Toolset>,
+    operator: &Operator,
 ) -> Result<Option<Arc<dyn CallRules>>> {
     let Some(config) = config else { return Ok(None) };
     let approvals = config.approvals(Approvals::default())?;
     if let Some(toolset) = toolset {
         approvals.check(toolset).map_err(|error| Error::invalid(error.to_string()))?;
+        operator.warn_all(approvals.misspelled(toolset));
     }
     Ok(of_approvals(&approvals))
 }

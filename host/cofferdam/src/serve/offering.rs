@@ -29,6 +29,7 @@ use cofferdam_tool::{ToolSource, Toolset};
 use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
+use super::agent_sources::AgentSources;
 #[cfg(feature = "skills")]
 use super::skill_offers::{SkillPrompts, SkillResources};
 use super::store_resources::StoreResources;
@@ -47,22 +48,6 @@ use crate::records::{self, CallLog};
 use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::toolsets::KnownTools;
 use crate::{Error, Operator, columns, loading, skill_tools};
-
-/// Sources of tools for agents and workflows that are offered as tools.
-#[derive(Clone, Copy)]
-pub(super) struct AgentSources<'a> {
-    /// Tools that clients get, to which those of agents are added.
-    pub(super) offered: &'a Toolset,
-    /// Tools that agents can name.
-    pub(super) toolset: &'a Toolset,
-    /// True if all plugins are loaded and all servers connected.
-    pub(super) is_complete: bool,
-    #[cfg(feature = "skills")]
-    pub(super) skills: Option<&'a Arc<SkillTools>>,
-    pub(super) config: Option<&'a ConfigFile>,
-    pub(super) call_log: Option<&'a Arc<CallLog>>,
-    pub(super) files: &'a ServedFiles,
-}
 
 /// Maximum time that a call waits for the first build of a project. A client may give up sooner,
 /// which cancels the call.
@@ -482,12 +467,14 @@ impl ServedState {
                 config: self.config.as_deref(),
                 call_log: self.call_log.as_ref(),
                 files: &self.served_files,
+                operator: &self.operator,
             })?;
         }
         #[cfg(feature = "agent")]
         let rules = super::call_rules::of_config(
             self.config.as_deref(),
             Some(&toolset).filter(|_| self.is_complete()),
+            &self.operator,
         )?;
         #[cfg(not(feature = "agent"))]
         let rules = None;

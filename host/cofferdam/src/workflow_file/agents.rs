@@ -17,7 +17,7 @@ use crate::config::{ConfigFile, Provider};
 use crate::model_specs::{self, ModelSpec};
 use crate::recorded_model::{recorded, run_recorder};
 use crate::records::CallLog;
-use crate::{ContextSettings, Error, Host, Result};
+use crate::{ContextSettings, Error, Host, Operator, Result};
 
 /// Parts that all agents of a workflow share.
 pub struct AgentParts<'a> {
@@ -45,6 +45,8 @@ pub struct AgentParts<'a> {
     pub layers: Vec<Layer>,
     /// Function that returns the layer around the calls of the agent with that id.
     pub layer: Option<&'a (dyn Fn(&str) -> Layer + Sync)>,
+    /// Receiver of warnings about agents.
+    pub operator: Operator,
 }
 
 impl AgentParts<'_> {
@@ -152,6 +154,7 @@ impl AgentParts<'_> {
             toolset: self.toolset,
             skills: self.skills,
             approvals: &self.approvals,
+            operator: &self.operator,
         }
     }
 }
@@ -164,6 +167,7 @@ struct Available<'a> {
     toolset: &'a Toolset,
     skills: Option<&'a Arc<SkillTools>>,
     approvals: &'a Approvals,
+    operator: &'a Operator,
 }
 
 /// Model, tools and settings of a defined agent.
@@ -182,6 +186,8 @@ impl Available<'_> {
             .model(self.model, None, self.config)
             .map_err(|error| error.context(format!("the agent `{id}`")))?;
         agent.set_options(&mut model)?;
+        // The host has checked the rules of the configuration.
+        self.operator.warn_all(agent.approvals(Approvals::default())?.misspelled(self.toolset));
         Ok(ResolvedAgent {
             tools: agent.tools(self.toolset, self.skills)?,
             settings: agent.settings(loop_settings(self.config)?)?,
@@ -208,10 +214,12 @@ impl WorkflowFile {
         host: &Host,
         model: Option<&str>,
         config: Option<&ConfigFile>,
+        operator: &Operator,
     ) -> Result<()> {
         let approvals = Approvals::default();
         let (toolset, skills) = (host.toolset(), host.skills());
-        let available = Available { model, config, toolset, skills, approvals: &approvals };
+        let available =
+            Available { model, config, toolset, skills, approvals: &approvals, operator };
         for (id, agent) in self.agents() {
             let model = available.resolve(agent, id)?.model;
             if model.provider == Provider::Script {

@@ -30,7 +30,7 @@ pub(super) struct SavedSession {
     directory: PathBuf,
     files: FileHistory,
     /// Lock, held until the process ends.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl SavedSession {
