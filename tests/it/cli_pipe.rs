@@ -1,7 +1,8 @@
 //! `cofferdam pipe` message by message: calls, functions of the program, approvals, the end.
 
+use std::io::Write as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cofferdam_tests::{binary, guest, shared_cache};
 use serde_json::{Value, json};
@@ -134,6 +135,35 @@ fn the_host_ends_with_its_program_and_stops_what_runs() {
     let (code, _, took) = pipe.end();
     assert_eq!(code, Some(0));
     assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// A host that has been stopped waits only a moment for a program that does not read.
+#[cfg(unix)]
+#[test]
+fn a_stopped_host_ends_although_its_output_is_unread() {
+    let mut child = command(&[], &[]).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut send = |message: Value| writeln!(input, "{message}").unwrap();
+    send(json!({"type": "hello", "protocol": 1, "tools": [{
+        "name": "store",
+        "description": "Stores a text.",
+        "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "annotations": {"read_only": true},
+    }]}));
+    // The messages that ask the program to run its function do not fit into the pipe.
+    let text = "x".repeat(500_000);
+    for id in 1..=8 {
+        send(json!({"type": "call", "id": id, "tool": "store", "arguments": {"text": text}}));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(child.try_wait().unwrap(), None);
+    crate::wire::send_signal(child.id(), crate::wire::Signal::TERM);
+    let stopped = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(stopped.elapsed() < Duration::from_secs(20), "the host does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 fn add() -> Value {

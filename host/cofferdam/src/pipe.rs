@@ -15,6 +15,7 @@ mod requests;
 mod session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,9 @@ pub use self::session::{
 
 /// Version of the protocol.
 pub const PROTOCOL: u64 = 1;
+
+/// Maximum time for the program to read what is left after the host has been stopped.
+const WRITE_AFTER_STOP_MAX: Duration = Duration::from_secs(2);
 
 /// Options of a host that serves a pipe.
 pub struct PipeOptions {
@@ -63,12 +67,19 @@ pub async fn serve(
             sender.send(&HostMessage::failed(error)).await;
         }
         drop(sender);
+        // Ends when all senders are gone, or the program has closed its end.
+        let _ = writer.await;
         served
     };
-    let served = served.await;
-    // Ends when all senders are gone, or the program has closed its end.
-    let _ = writer.await;
-    served
+    // A program that does not read must not keep a host that has been stopped.
+    let stopped = async {
+        stop.cancelled().await;
+        tokio::time::sleep(WRITE_AFTER_STOP_MAX).await;
+    };
+    tokio::select! {
+        served = served => served,
+        () = stopped => Ok(()),
+    }
 }
 
 /// Serves one program until its input ends.

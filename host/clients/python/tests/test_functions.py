@@ -173,6 +173,18 @@ def test_programs_of_a_model_call_functions() -> None:
         asyncio.run(main())
 
 
+def test_a_function_that_awaits_something_canceled_fails() -> None:
+    async def wait_for_canceled() -> None:
+        canceled = asyncio.ensure_future(asyncio.sleep(20))
+        canceled.cancel()
+        await canceled
+
+    with Cofferdam(functions=[wait_for_canceled]) as host:
+        with pytest.raises(ToolError, match="CancelledError"):
+            host.call("wait_for_canceled")
+        assert [tool.name for tool in host.tools()] == ["wait_for_canceled"]
+
+
 def test_a_canceled_call_cancels_its_function() -> None:
     ended: list[str] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,12 @@ def encode_answer(request: Message, handlers: Handlers) -> bytes:
             value = _wait_for(value)
         return encode(answer(request, value))
     except Exception as error:
+        return encode_exception(request, error)
+    except BaseException as error:
+        # The function may have awaited something that was cancelled, which ends its call only.
+        asyncio = sys.modules.get("asyncio")
+        if asyncio is None or not isinstance(error, asyncio.CancelledError):
+            raise
         return encode_exception(request, error)
 
 
