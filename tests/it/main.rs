@@ -106,6 +106,7 @@ mod examples;
 mod facade;
 mod fuzz;
 mod hostile;
+mod http_sessions;
 mod injection;
 mod kubernetes;
 mod languages;

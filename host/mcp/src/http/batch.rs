@@ -74,10 +74,10 @@ impl HttpService {
 /// batch have run, and their answers count.
 fn invalid(message: &RawValue) -> Body {
     #[derive(serde::Deserialize)]
-    struct Identified {
+    struct MessageId {
         id: serde_json::Value,
     }
-    let id = serde_json::from_str::<Identified>(message.get()).map(|message| message.id);
+    let id = serde_json::from_str::<MessageId>(message.get()).map(|message| message.id);
     let id = id.ok().filter(|id| id.is_string() || id.is_number()).unwrap_or_default();
     let error = json!({"code": -32600, "message": "the message is not a valid request"});
     let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
