@@ -160,7 +160,15 @@ fn a_changed_log_is_found_and_a_call_is_proved() {
         checked.stderr
     );
     std::fs::write(folder.join("proof.json"), proof.stdout.replace("panic", "peace")).unwrap();
+    let forged = run(folder, &check);
+    assert_eq!(forged.code, 1, "{}", forged.stderr);
+    assert!(forged.stderr.contains("the proof does not hold"), "{}", forged.stderr);
+    std::fs::remove_file(folder.join("proof.json")).unwrap();
     assert_eq!(run(folder, &check).code, 2);
+    std::fs::write(folder.join("empty.txt"), "\n\n").unwrap();
+    let empty = run(folder, &["log", "verify", "--kept", "empty.txt"]);
+    assert_eq!(empty.code, 2, "{}{}", empty.stdout, empty.stderr);
+    assert!(empty.stderr.contains("empty.txt has no checkpoint"), "{}", empty.stderr);
 
     // A whole segment is gone, with everything beside it.
     let first =
@@ -175,6 +183,21 @@ fn a_changed_log_is_found_and_a_call_is_proved() {
     let damaged = run(folder, &["log", "verify", "--kept", "kept.txt"]);
     assert_eq!(damaged.code, 1, "{}", damaged.stdout);
     assert!(damaged.stdout.contains("FAILED"), "{}", damaged.stdout);
+}
+
+#[test]
+fn segments_that_retention_removed_are_in_the_report() {
+    let folder = folder();
+    let folder = folder.path();
+    record_three(folder);
+    assert_eq!(run(folder, &["log", "prune", "--max-age", "0"]).code, 0);
+    let verified = run(folder, &["log", "verify"]);
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    let note = "note: 3 segments removed by retention";
+    assert!(verified.stderr.contains(note), "{}", verified.stderr);
+    let json = run(folder, &["log", "verify", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["pruned"].as_array().unwrap().len(), 3, "{json}");
 }
 
 #[test]

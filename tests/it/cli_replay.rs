@@ -246,9 +246,55 @@ fn a_conversation_runs_again_with_the_recorded_model() {
     assert_eq!(other.code, 4, "{}", other.stdout);
     assert!(other.stdout.starts_with("talk  incomplete ("), "{}", other.stdout);
     assert!(other.stderr.contains("the component has no tool `word_count`"), "{}", other.stderr);
+    let json = run(folder, &[&talk[..], &["--with", "csv.wasm", "--json"]].concat());
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["is_identical"], false);
     let other = run(folder, &[&talk[..], &["--plugin", "csv", "--with", "csv.wasm"]].concat());
     assert_eq!(other.code, 2, "{}{}", other.stdout, other.stderr);
     assert!(other.stderr.contains("no recorded call of the session `talk` is of `csv`"));
+}
+
+#[test]
+fn a_log_that_is_cut_off_says_so_wherever_it_is_read() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &COUNT);
+    let lost = newest(folder);
+    let segment = log_files(folder).into_iter().find(|path| is_segment(path)).unwrap();
+    done(folder, &COUNT);
+    let file = std::fs::File::options().write(true).open(&segment).unwrap();
+    file.set_len(100).unwrap();
+    let warning = "warning: not all of the log can be read: cannot access `";
+    for (arguments, code) in [
+        (&["log"][..], 0),
+        (&["log", "stats"], 0),
+        (&["log", "stats", "--json"], 0),
+        (&["log", "events"], 0),
+        (&["log", "export"], 0),
+        (&["replay"], 4),
+        (&["replay", "--json"], 4),
+    ] {
+        let ended = run(folder, arguments);
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(warning), "{arguments:?}: {}", ended.stderr);
+    }
+    for arguments in [&["replay", &lost][..], &["log", "show", &lost]] {
+        let ended = run(folder, arguments);
+        assert_eq!(ended.code, 2, "{arguments:?}: {}", ended.stderr);
+        let both = format!("no call in the log has the id `{lost}`; not all of the log can be");
+        assert!(ended.stderr.contains(&both), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+/// Returns the files of the log.
+fn log_files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let directory = done(folder, &["log", "dir"]);
+    let entries = std::fs::read_dir(directory.trim()).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".jsonl.gz")
 }
 
 #[test]

@@ -131,7 +131,7 @@ async fn main() {
         println!("{name}: {found} in {:?}", start.elapsed());
     }
     let start = Instant::now();
-    let stats = log.stats(&all).unwrap();
+    let (stats, _) = log.stats(&all).unwrap();
     println!("stats: {stats:?} in {:?}", start.elapsed());
     let start = Instant::now();
     let report = cofferdam_record::verify(&directory, &[], None).unwrap();

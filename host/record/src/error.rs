@@ -89,8 +89,16 @@ pub enum RecordError {
         known: u32,
     },
     /// No call has this id.
-    #[error("no call in the log has the id `{0}`; `cofferdam log` lists ids")]
-    UnknownId(String),
+    #[error(
+        "no call in the log has the id `{id}`{}; `cofferdam log` lists ids",
+        .losses.iter().map(|loss| format!("; {loss}")).collect::<String>()
+    )]
+    UnknownId {
+        /// Id that was given.
+        id: String,
+        /// Sentences about damage that may keep the call from being found.
+        losses: Vec<String>,
+    },
     /// Several calls have ids that start like this.
     #[error("`{id}` is the start of several ids, such as `{first}` and `{second}`; add digits")]
     AmbiguousId {

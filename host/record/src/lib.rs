@@ -71,7 +71,7 @@ pub use filter::CallFilter;
 pub use finding::{ClaimSource, FindingKind, LogFinding};
 pub use follow::LogFollower;
 pub use item::LogItem;
-pub use log::{CallList, Log, TimedEvent};
+pub use log::{CallList, EventList, Log, TimedEvent};
 pub use metrics::{CallMetrics, Gauge, gauges_text};
 pub use minutes::MinuteStats;
 pub use note::{NoteError, VerifierKey};

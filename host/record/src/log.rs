@@ -20,7 +20,7 @@ use crate::note::SigningKey;
 use crate::payloads::read_payload;
 use crate::recordings::read_recording;
 use crate::retention::{RetentionLimits, prune};
-use crate::search::{CallCollector, LogDamage, LogSearch, zone};
+use crate::search::{CallCollector, LogDamage, LogSearch, is_log_line, zone};
 use crate::segments::SegmentFile;
 use crate::stats::{StatsCollector, StatsKey, ToolStats};
 use crate::summary::SummaryCache;
@@ -44,6 +44,16 @@ pub struct Log {
 pub struct CallList {
     /// Calls, the newest first.
     pub calls: Vec<CallEntry>,
+    /// Damage of the segments that were read.
+    pub damage: LogDamage,
+}
+
+/// Events that a query has found.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct EventList {
+    /// Events, in the order of segments.
+    pub events: Vec<TimedEvent>,
     /// Damage of the segments that were read.
     pub damage: LogDamage,
 }
@@ -121,15 +131,17 @@ impl Log {
     /// Returns the call with an id, or the only one whose id starts like this.
     ///
     /// # Errors
-    /// [`RecordError::UnknownId`] or [`RecordError::AmbiguousId`].
+    /// [`RecordError::UnknownId`], with the damage that may be the reason, or
+    /// [`RecordError::AmbiguousId`].
     pub fn find(&self, id: &str) -> Result<CallEntry, RecordError> {
         let query = |is_whole| {
             let condition = IdCondition { start: id.to_owned(), is_whole };
             let filter = CallFilter { limit: Some(2), ..CallFilter::default() };
-            self.newest(&filter, Some(&condition)).map(|found| found.calls)
+            self.newest(&filter, Some(&condition))
         };
         let whole = query(true)?;
-        let mut found = if whole.is_empty() { query(false)? } else { whole }.into_iter();
+        let CallList { calls, damage } = if whole.calls.is_empty() { query(false)? } else { whole };
+        let mut found = calls.into_iter();
         match (found.next(), found.next()) {
             (Some(first), Some(second)) if first.id != second.id => Err(RecordError::AmbiguousId {
                 id: id.to_owned(),
@@ -137,7 +149,7 @@ impl Log {
                 second: second.id,
             }),
             (Some(first), _) => Ok(first),
-            (None, _) => Err(RecordError::UnknownId(id.to_owned())),
+            (None, _) => Err(RecordError::UnknownId { id: id.to_owned(), losses: damage.losses() }),
         }
     }
 
@@ -183,27 +195,31 @@ impl Log {
         read_exchange(&self.directory, event)
     }
 
-    /// Returns counts and durations by tool of the calls that pass a filter.
+    /// Returns counts and durations by tool of the calls that pass a filter, and the damage of the
+    /// segments that were read.
     ///
     /// # Errors
-    /// If the directory cannot be read.
-    pub fn stats(&self, filter: &CallFilter) -> Result<BTreeMap<String, ToolStats>, RecordError> {
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn stats(
+        &self,
+        filter: &CallFilter,
+    ) -> Result<(BTreeMap<String, ToolStats>, LogDamage), RecordError> {
         self.stats_by(filter, StatsKey::Tool)
     }
 
-    /// Returns counts and durations of the calls that pass a filter, by a name that calls have.
-    /// Calls without one are left out.
+    /// Returns counts and durations of the calls that pass a filter, by a name that calls have, and
+    /// the damage of the segments that were read. Calls without a name are left out.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// If the directory cannot be read. Damaged segments are no error.
     pub fn stats_by(
         &self,
         filter: &CallFilter,
         key: StatsKey,
-    ) -> Result<BTreeMap<String, ToolStats>, RecordError> {
+    ) -> Result<(BTreeMap<String, ToolStats>, LogDamage), RecordError> {
         let search = LogSearch::new(&self.directory, filter, None);
-        let (collector, _) = search.summarize(&self.summaries, || StatsCollector::new(key))?;
-        Ok(collector.stats())
+        let (collector, damage) = search.summarize(&self.summaries, || StatsCollector::new(key))?;
+        Ok((collector.stats(), damage))
     }
 
     /// Returns counts and durations of the calls that pass a filter, by the minute of their start.
@@ -216,14 +232,18 @@ impl Log {
         Ok(collector.stats(damage))
     }
 
-    /// Returns the uses of capabilities in the calls that pass a filter, by plugin.
+    /// Returns the uses of capabilities in the calls that pass a filter, by plugin, and the damage
+    /// of the segments that were read.
     ///
     /// # Errors
-    /// If the directory cannot be read.
-    pub fn uses(&self, filter: &CallFilter) -> Result<BTreeMap<String, PluginUses>, RecordError> {
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn uses(
+        &self,
+        filter: &CallFilter,
+    ) -> Result<(BTreeMap<String, PluginUses>, LogDamage), RecordError> {
         let search = LogSearch::new(&self.directory, filter, None);
-        let (collector, _) = search.summarize(&self.summaries, UseCollector::default)?;
-        Ok(collector.plugins())
+        let (collector, damage) = search.summarize(&self.summaries, UseCollector::default)?;
+        Ok((collector.plugins(), damage))
     }
 
     /// Returns the time at which the oldest segment was created.
@@ -238,8 +258,8 @@ impl Log {
     /// not changed since then are not read.
     ///
     /// # Errors
-    /// If the directory cannot be read.
-    pub fn events(&self, since: Option<UtcTime>) -> Result<Vec<TimedEvent>, RecordError> {
+    /// If the directory cannot be read. Damaged segments are no error.
+    pub fn events(&self, since: Option<UtcTime>) -> Result<EventList, RecordError> {
         self.events_between(since, None)
     }
 
@@ -247,13 +267,13 @@ impl Log {
     /// later are not read.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// If the directory cannot be read. Damaged segments are no error.
     pub fn events_between(
         &self,
         since: Option<UtcTime>,
         until: Option<UtcTime>,
-    ) -> Result<Vec<TimedEvent>, RecordError> {
-        let mut events = Vec::new();
+    ) -> Result<EventList, RecordError> {
+        let mut found = EventList::default();
         let is_old = |segment: &SegmentFile| {
             let facts = segment.facts();
             let changed = facts.map(|facts| facts.modified.saturating_add(1));
@@ -268,7 +288,9 @@ impl Log {
             if is_old(&segment) || is_young {
                 continue;
             }
+            let EventList { events, damage } = &mut found;
             let mut add = |line: &[u8]| {
+                damage.invalid_lines += u64::from(!is_log_line(line));
                 if let Some(event) = parse_event(segment.stem(), line)
                     && since.is_none_or(|since| event.at >= since)
                     && until.is_none_or(|until| event.at <= until)
@@ -276,20 +298,20 @@ impl Log {
                     events.push(event);
                 }
             };
-            match zone(&segment).and_then(|zone| SegmentBlocks::open(&segment, zone)) {
-                Some(blocks) => add_event_lines(blocks, &mut add),
-                None => {
-                    let mut lines = match segment.lines() {
-                        Err(error) if error.is_not_found() => continue,
-                        lines => lines?,
-                    };
-                    while let Ok(Some(line)) = lines.next_line() {
-                        add(line.bytes);
-                    }
-                }
+            let read = match zone(&segment).and_then(|zone| SegmentBlocks::open(&segment, zone)) {
+                Some(blocks) => read_event_blocks(blocks, &mut add),
+                None => read_lines(&segment, &mut add),
+            };
+            match read {
+                Ok(false) => {}
+                // A live process is about to write the rest.
+                Ok(true) if segment.is_live() => {}
+                Ok(true) => damage.torn.push(segment.name()),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => damage.unreadable.push(error.to_string()),
             }
         }
-        Ok(events)
+        Ok(found)
     }
 
     /// Returns a follower, which reads the calls that are recorded from now on.
@@ -324,13 +346,33 @@ impl Log {
     }
 }
 
-/// Reads the lines of the blocks that have events. Blocks that are damaged are left out.
-fn add_event_lines(mut blocks: SegmentBlocks, add: &mut impl FnMut(&[u8])) {
+/// Reads the lines of the blocks that have events. After a damaged block, the others are read, and
+/// its error is returned. No line of a compressed segment is torn.
+fn read_event_blocks(
+    mut blocks: SegmentBlocks,
+    add: &mut impl FnMut(&[u8]),
+) -> Result<bool, RecordError> {
+    let mut read = Ok(false);
     for index in 0..blocks.len() {
-        if let Ok(Some(block)) = blocks.read_if(index, |zone| zone.events > 0) {
-            block.split(|byte| *byte == b'\n').for_each(&mut *add);
+        match blocks.read_if(index, |zone| zone.events > 0) {
+            Ok(Some(block)) => block.split(|byte| *byte == b'\n').for_each(&mut *add),
+            Ok(None) => {}
+            Err(error) => read = Err(error),
         }
     }
+    read
+}
+
+/// Reads the whole lines of a segment. Returns whether a line is torn.
+fn read_lines(segment: &SegmentFile, add: &mut impl FnMut(&[u8])) -> Result<bool, RecordError> {
+    let (mut lines, mut is_torn) = (segment.lines()?, false);
+    while let Some(line) = lines.next_line()? {
+        if line.is_whole {
+            add(line.bytes);
+        }
+        is_torn |= !line.is_whole;
+    }
+    Ok(is_torn)
 }
 
 /// Collector of the newest calls.

@@ -65,7 +65,7 @@ pub struct VerifyReport {
     pub claims: u64,
     /// Number of these that are checkpoints kept by the user.
     pub kept_checkpoints: u64,
-    /// Segments that a statement names and that retention removed.
+    /// Segments that retention removed, by their tombstones.
     pub pruned: BTreeSet<String>,
     /// Witnesses, in the order in which their keys were given.
     pub witnesses: Vec<WitnessStatus>,
@@ -122,7 +122,7 @@ pub fn verify(
 ///
 /// # Errors
 ///
-/// Returns an error if the directory or its key cannot be read, or a kept text is not a checkpoint.
+/// Returns an error if the directory or its key cannot be read, or a kept text has no checkpoint.
 /// What is wrong with the log itself is in the report.
 pub fn verify_with(
     directory: &Path,
@@ -182,7 +182,11 @@ fn add_kept(
     claims: &mut ClaimSet,
     report: &mut VerifyReport,
 ) -> Result<(), EvidenceError> {
-    for note in kept.iter().flat_map(|text| split_notes(text)) {
+    let notes: Vec<_> = kept.iter().map(|text| split_notes(text)).collect();
+    if notes.iter().any(Vec::is_empty) {
+        return Err(EvidenceError::Checkpoint("an empty text"));
+    }
+    for note in notes.into_iter().flatten() {
         let state = LogCheckpoint::parse_unsigned(&note)?;
         if let Err(error) = LogCheckpoint::open(&note, key) {
             let kind = FindingKind::KeptSignature(error.to_string());

@@ -17,7 +17,8 @@ and the calls of plugins run with their recorded inputs.
 
 Without --with and --config, calls run in the recorded component, which the log keeps.
 
-Exit code 0: all replays are identical, 1: some differ, 4: some calls could not be replayed.
+Exit code 0: all replays are identical, 1: some differ, 4: some calls could not be replayed, or
+may be missing because the log is damaged.
 
 Examples:
   cofferdam call word_count text='a b' --plugin text.wasm --replayable

@@ -216,9 +216,10 @@ fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
     if log.is_none() && !args.json {
         return Ok(Exit::Ok);
     }
-    let stats = log.map(|log| log.stats(&filter)).transpose()?.unwrap_or_default();
+    let (stats, damage) = log.map(|log| log.stats(&filter)).transpose()?.unwrap_or_default();
     if args.json {
         print::result(&serde_json::to_string(&stats)?)?;
+        warn_of_losses(&damage);
         return Ok(Exit::Ok);
     }
     let time = |micros| print::time(Duration::from_micros(micros));
@@ -240,6 +241,7 @@ fn stats(args: &LogStatsArgs) -> anyhow::Result<Exit> {
         ));
     }
     print::paged_report(&text, &args.pager)?;
+    warn_of_losses(&damage);
     Ok(Exit::Ok)
 }
 
@@ -271,7 +273,7 @@ async fn export(args: &LogExportArgs) -> anyhow::Result<Exit> {
 }
 
 /// Warns of calls that a search may have missed.
-fn warn_of_losses(damage: &LogDamage) {
+pub(super) fn warn_of_losses(damage: &LogDamage) {
     for loss in damage.losses() {
         print::note(&format!("warning: {loss}"));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam::config::ConfigFile;
-use cofferdam::record::{CallEntry, Log};
+use cofferdam::record::{CallEntry, CallList, Log};
 use cofferdam::replay::{self, ReplayPlugins, ReplayReport, ReplaySummary};
 use cofferdam_engine::{Engine, ReplayError};
 use cofferdam_tool::PluginName;
@@ -91,9 +91,11 @@ async fn many(args: &ReplayArgs, mut plugins: ReplayPlugins, log: &Log) -> anyho
         return Err(UsageError(message).into());
     }
     let filter = log::filter(&args.filter, None)?;
-    let calls = log.query(&filter)?.calls;
-    let calls: Vec<_> = calls.into_iter().filter(|call| call.recording.is_some()).collect();
-    if calls.is_empty() {
+    let CallList { mut calls, damage, .. } = log.query(&filter)?;
+    calls.retain(|call| call.recording.is_some());
+    log::warn_of_losses(&damage);
+    let is_complete = damage.losses().is_empty();
+    if calls.is_empty() && is_complete {
         let message = "no recorded call that can run again matches; record calls with \
                        --replayable, or with `replay = \"all\"` in [records]";
         return Err(UsageError(message.to_owned()).into());
@@ -113,7 +115,9 @@ async fn many(args: &ReplayArgs, mut plugins: ReplayPlugins, log: &Log) -> anyho
     } else {
         print::result(&text(&summary))?;
     }
-    Ok(exit)
+    // Calls that were to run again may be missing.
+    let is_unknown = !is_complete && matches!(exit, Exit::Ok | Exit::ToolFailure);
+    Ok(if is_unknown { Exit::Plugin } else { exit })
 }
 
 /// Replays up to `limit` calls, until `stop` is canceled.
@@ -182,9 +186,10 @@ pub(super) async fn of_changed_plugin(
         plugin: Some(name.to_owned()),
         ..cofferdam::record::CallFilter::default()
     };
-    let calls = log.query(&filter)?.calls;
-    let calls: Vec<_> = calls.into_iter().filter(is_for_approval).collect();
-    if calls.is_empty() {
+    let CallList { mut calls, damage, .. } = log.query(&filter)?;
+    calls.retain(is_for_approval);
+    let losses = damage.losses();
+    if calls.is_empty() && losses.is_empty() {
         return Ok(None);
     }
     let plugins = ReplayPlugins::new(host::engine(global)?, host::operator());
@@ -194,7 +199,11 @@ pub(super) async fn of_changed_plugin(
     let stop = CancellationToken::new();
     let (summary, _) =
         replay_all(&log, &calls, APPROVAL_CALLS_MAX, &mut plugins, &stop, shown).await?;
-    Ok(Some(text(&summary)))
+    let mut text = text(&summary);
+    for loss in losses {
+        text.push_str(&format!("\nwarning: {loss}"));
+    }
+    Ok(Some(text))
 }
 
 /// Returns whether a call says something about a new version. Calls that ran into a limit of time

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cofferdam_agent::{Agent, Approvals, ChatErrorKind, LoopSettings, RunError};
-use cofferdam_record::Log;
+use cofferdam_record::{EventList, Log, LogDamage};
 use cofferdam_tool::Toolset;
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub struct RecordedConversation {
     /// Number of replies whose messages were not stored, or were pruned.
     replies_missing: usize,
     is_redacted: bool,
+    /// Damage of the segments that the replies were looked for in.
+    damage: LogDamage,
 }
 
 /// Result of replaying a conversation.
@@ -58,6 +60,9 @@ pub struct ConversationReport {
     pub gaps: BTreeSet<String>,
     /// Number of calls that ran in a component other than the recorded one.
     pub calls_in_other_components: usize,
+    /// Sentences about parts of the log that cannot be read: replies and calls of the session may
+    /// be missing.
+    pub losses: Vec<String>,
 }
 
 /// Difference in a turn of a conversation.
@@ -80,11 +85,17 @@ pub struct ConversationDifference {
 }
 
 impl ConversationReport {
-    /// Returns whether every call that ran again ended as recorded, and the model got the same
-    /// messages.
+    /// Returns whether all of the conversation ran again, every call ended as recorded, and the
+    /// model got the same messages.
     #[must_use]
     pub fn is_identical(&self) -> bool {
-        self.differences.is_empty()
+        self.differences.is_empty() && self.is_complete()
+    }
+
+    /// Returns whether every call that was to run did, and no part of the log was unreadable.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && self.losses.is_empty()
     }
 }
 
@@ -95,7 +106,8 @@ impl RecordedConversation {
     /// # Errors
     /// Returns an error if the log cannot be read.
     pub fn read(log: &Log, session: &str) -> Result<Option<Self>> {
-        let events = log.events(None).context("the log cannot be read")?;
+        let EventList { events, damage, .. } =
+            log.events(None).context("the log cannot be read")?;
         let is_reply = |event: &cofferdam_record::LogEvent| {
             matches!(event, cofferdam_record::LogEvent::Model { .. })
                 && event.session() == Some(session)
@@ -111,6 +123,7 @@ impl RecordedConversation {
             replies: 0,
             replies_missing: 0,
             is_redacted: false,
+            damage,
         };
         let mut turns = Vec::new();
         for event in &events {
@@ -160,6 +173,12 @@ impl RecordedConversation {
         let mut report = replay.progress().report();
         report.session.clone_from(&self.session);
         report.turns = self.turns.len();
+        report.losses = self.damage.losses();
+        for loss in replay.damage().losses() {
+            if !report.losses.contains(&loss) {
+                report.losses.push(loss);
+            }
+        }
         (report.replies, report.replies_missing) = (self.replies, self.replies_missing);
         if self.is_redacted {
             report.gaps.insert("secrets were removed from the conversation".to_owned());

@@ -219,7 +219,7 @@ fn own_events(log: &Log, call: &CallEntry) -> Result<Vec<String>, PageError> {
     let since = call.at.before(APPROVAL_AGE_MAX);
     let mut own = Vec::new();
     let until = ended(call, DECISION_DELAY_MAX);
-    for event in log.events_between(Some(since), Some(until))? {
+    for event in log.events_between(Some(since), Some(until))?.events {
         let is_own = match &event.event {
             LogEvent::Approval { tool, call: id, .. } | LogEvent::Label { tool, call: id, .. } => {
                 *tool == call.tool && *id == call.call

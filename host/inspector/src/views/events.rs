@@ -1,11 +1,11 @@
 //! Events besides calls: approvals, grants, loaded plugins, replies of models, runs of agents and
 //! decisions of label policies.
 
-use cofferdam_record::{Log, LogEvent};
+use cofferdam_record::{EventList, Log, LogEvent};
 use maud::{Markup, html};
 
-use super::layout;
 use super::window::TimeWindow;
+use super::{layout, tools};
 use crate::error::PageError;
 use crate::query::PageQuery;
 use crate::{format, text};
@@ -16,7 +16,7 @@ const EVENTS_MAX: usize = 500;
 /// Returns the page, the newest first.
 pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
     let window = TimeWindow::of(query);
-    let mut events = log.events(window.since())?;
+    let EventList { mut events, damage, .. } = log.events(window.since())?;
     events.sort_by_key(|event| std::cmp::Reverse(event.at));
     let more = events.len().saturating_sub(EVENTS_MAX);
     let rows = html! {
@@ -38,6 +38,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
             @if events.is_empty() { p { "No event was recorded in this time." } }
             @else { (layout::table("Events", &["Time", "Kind", "Event"], rows)) }
             @if more > 0 { p { (more) " more; `cofferdam log events` lists all" } }
+            (tools::losses(&damage))
         },
     ))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cofferdam_record::{CallFilter, CapabilityUse, Log, PluginUses, UtcTime};
 use maud::{Markup, html};
 
-use super::layout;
+use super::{layout, tools};
 use crate::error::PageError;
 use crate::grants::{PermissionGrant, PermissionUse, PluginGrants, is_refusal_of};
 use crate::inspector::InspectorState;
@@ -26,7 +26,7 @@ pub(super) fn page(state: &InspectorState) -> Result<Markup, PageError> {
     let log = state.source.log()?;
     let since = UtcTime::parse_age_or_date(WINDOW).ok();
     let filter = CallFilter { since, ..CallFilter::default() };
-    let uses = log.map(|log| log.uses(&filter)).transpose()?.unwrap_or_default();
+    let (uses, damage) = log.map(|log| log.uses(&filter)).transpose()?.unwrap_or_default();
     let window = Window::of(log, since)?;
     let known = state.options.grants.as_ref().map(|grants| grants());
     let is_loading = matches!(known, Some(Ok(None)));
@@ -60,6 +60,7 @@ pub(super) fn page(state: &InspectorState) -> Result<Markup, PageError> {
                     code { "inspect --web --config" } "."
                 }
             }
+            (tools::losses(&damage))
             @if plugins.is_empty() { p { "No plugin is known." } }
             @for (name, grants) in plugins.iter().take(PLUGINS_MAX) {
                 (plugin(state, name, *grants, uses.get(*name).unwrap_or(&nothing), window))

@@ -25,7 +25,7 @@ struct LoadedComponent {
 /// Returns the page.
 pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
     let window = TimeWindow::of(query);
-    let stats = log.stats_by(&window.filter(), StatsKey::Plugin)?;
+    let (stats, damage) = log.stats_by(&window.filter(), StatsKey::Plugin)?;
     let mut rows: Vec<_> = stats.into_iter().collect();
     rows.sort_by(|(a, left), (b, right)| (right.calls, a).cmp(&(left.calls, b)));
     let components = components(log, window)?;
@@ -51,6 +51,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
             h1 { "Plugins, " (window.title()) }
             (window.choice("/plugins"))
             (tools::table("plugin", "Plugin", &rows, |name| window.calls("plugin", name)))
+            (tools::losses(&damage))
             h2 { "Loaded components" }
             @if components.is_empty() { p { "No plugin was loaded in this time." } }
             @else { (layout::table("Loaded components", &head, loaded)) }
@@ -65,7 +66,7 @@ fn components(
     window: TimeWindow,
 ) -> Result<BTreeMap<(String, String), LoadedComponent>, PageError> {
     let mut components = BTreeMap::new();
-    for event in log.events(window.since())? {
+    for event in log.events(window.since())?.events {
         let LogEvent::Plugin { plugin, digest, replaces } = event.event else { continue };
         let component = components.entry((plugin, digest)).or_insert(LoadedComponent {
             first: event.at,

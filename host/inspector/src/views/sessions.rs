@@ -16,7 +16,7 @@ const ITEMS_MAX: usize = 1000;
 /// Returns the page of all sessions, the last active first.
 pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
     let window = TimeWindow::of(query);
-    let stats = log.stats_by(&window.filter(), StatsKey::Session)?;
+    let (stats, damage) = log.stats_by(&window.filter(), StatsKey::Session)?;
     let mut rows: Vec<_> = stats.into_iter().collect();
     rows.sort_by(|(a, left), (b, right)| (right.newest, a).cmp(&(left.newest, b)));
     Ok(layout::page(
@@ -27,6 +27,7 @@ pub(super) fn page(log: &Log, query: &PageQuery) -> Result<Markup, PageError> {
             h1 { "Sessions, " (window.title()) }
             (window.choice("/sessions"))
             (tools::table("session", "Session", &rows, |name| query::address("/session", [("name", name)])))
+            (tools::losses(&damage))
         },
     ))
 }

@@ -1,6 +1,6 @@
 //! Tools that were called: counts, errors and durations. Tools on offer, if a host runs.
 
-use cofferdam_record::{Log, StatsKey, ToolStats};
+use cofferdam_record::{Log, LogDamage, StatsKey, ToolStats};
 use cofferdam_tool::Toolset;
 use maud::{Markup, html};
 
@@ -9,9 +9,12 @@ use super::{layout, tool};
 use crate::error::PageError;
 use crate::format;
 use crate::query::PageQuery;
+use crate::text;
 
 /// Maximum number of names on one page.
 const NAMES_MAX: usize = 500;
+/// Maximum number of losses that a page names.
+const LOSSES_MAX: usize = 10;
 
 /// Returns the page of all tools: those that were called, and those on offer.
 pub(super) fn page(
@@ -21,7 +24,8 @@ pub(super) fn page(
 ) -> Result<Markup, PageError> {
     let window = TimeWindow::of(query);
     let stats = log.map(|log| log.stats_by(&window.filter(), StatsKey::Tool)).transpose()?;
-    let mut rows: Vec<_> = stats.into_iter().flatten().collect();
+    let (stats, damage) = stats.unwrap_or_default();
+    let mut rows: Vec<_> = stats.into_iter().collect();
     rows.sort_by(|(a, left), (b, right)| (right.calls, a).cmp(&(left.calls, b)));
     Ok(layout::page(
         "Tools",
@@ -31,6 +35,7 @@ pub(super) fn page(
             h1 { "Tools, " (window.title()) }
             (window.choice("/tools"))
             (table("tool", "Tool", &rows, |name| window.calls("tool", name)))
+            (losses(&damage))
             @if let Some(offer) = offer { (tool::list(offer)) }
         },
     ))
@@ -69,6 +74,13 @@ pub(super) fn table(
     html! {
         (layout::table(title, &head, cells))
         @if more > 0 { p { (more) " more" } }
+    }
+}
+
+/// Returns a paragraph for each part of the log that could not be read.
+pub(super) fn losses(damage: &LogDamage) -> Markup {
+    html! {
+        @for loss in damage.losses().iter().take(LOSSES_MAX) { p { (text::line(loss)) } }
     }
 }
 

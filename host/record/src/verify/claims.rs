@@ -85,6 +85,11 @@ impl ClaimCheck<'_> {
             report.add(finding(&scan.segment, FindingKind::NoCheckpoint));
         }
         let mut removed = Vec::new();
+        // Those that no other statement names.
+        let is_silent = |segment: &&String| {
+            !self.scans.contains_key(*segment) && !claims.by_segment.contains_key(*segment)
+        };
+        report.pruned.extend(self.tombstones.keys().filter(is_silent).cloned());
         for (segment, claims) in claims.by_segment {
             let scan = self.scans.get(&segment);
             let is_settled = match scan {

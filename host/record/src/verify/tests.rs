@@ -54,6 +54,24 @@ fn an_honest_log_is_intact() {
     let report = check(&log, &[edited]);
     assert_eq!(messages(&report), Vec::<String>::new());
     assert_eq!(report.kept_checkpoints, 1);
+    for empty in ["", "\n \n"] {
+        let error = verify(&log.path(), &[kept[0].clone(), empty.to_owned()], None).unwrap_err();
+        assert!(error.to_string().ends_with("found an empty text"), "{error}");
+    }
+}
+
+#[test]
+fn a_log_that_retention_has_emptied_names_its_segments() {
+    let (log, names) = sample();
+    for name in &names {
+        record_pruned(&log.directory, name, &log.key).unwrap();
+        for file in [log.file(name), log.checkpoint_file(name)] {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+    let report = check(&log, &[]);
+    assert!(report.is_intact(), "{:?}", messages(&report));
+    assert_eq!((report.segments, report.pruned), (0, BTreeSet::from(names)));
 }
 
 #[test]

@@ -50,6 +50,37 @@ fn a_damaged_compressed_segment_is_read_as_far_as_it_goes() {
     assert_eq!(found.damage.unreadable.len(), 1);
 }
 
+#[test]
+fn every_query_tells_apart_what_is_absent_and_what_cannot_be_read() {
+    let place = Place::new();
+    write(&place, &format!("{STEM}.jsonl.gz"), b"\x1f\x8b\x08nothing");
+    let other = STEM.replace("0123abcd", "4567abcd");
+    let call = CALL.replace("0123abcd", "4567abcd");
+    let log = write(&place, &format!("{other}.jsonl"), format!("{call}\nno line\n").as_bytes());
+    let all = CallFilter::default();
+    let expected = log.query(&all).unwrap().damage.losses();
+    assert!(expected[0].starts_with("not all of the log can be read: "), "{expected:?}");
+    assert_eq!(expected[1], "1 line of the log is invalid and left out");
+    // Twice: the second time with the kept summaries.
+    for _ in 0..2 {
+        let (stats, damage) = log.stats(&all).unwrap();
+        assert_eq!((stats["t"].calls, damage.losses()), (1, expected.clone()));
+        assert_eq!(log.uses(&all).unwrap().1.losses(), expected);
+    }
+    assert_eq!(log.events(None).unwrap().damage.losses(), expected);
+    assert_eq!(log.find("4567").unwrap().id, "4567abcd-1");
+    let lost = log.find("0123abcd-1").unwrap_err().to_string();
+    assert_eq!(
+        lost,
+        format!(
+            "no call in the log has the id `0123abcd-1`; {}; `cofferdam log` lists ids",
+            expected[0]
+        )
+    );
+    let unknown = log.find("4567abcd-9").unwrap_err().to_string();
+    assert!(unknown.contains("1 line of the log is invalid"), "{unknown}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

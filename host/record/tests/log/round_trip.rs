@@ -149,7 +149,7 @@ fn events_are_found_again() {
     events.iter().for_each(|event| recorder.event(event.clone()));
     recorder.close();
     recorder.event(events[0].clone());
-    let found = Log::open(place.path()).unwrap().events(None).unwrap();
+    let found = Log::open(place.path()).unwrap().events(None).unwrap().events;
     assert_eq!(found.into_iter().map(|found| found.event).collect::<Vec<_>>(), events);
 }
 

@@ -1,6 +1,6 @@
 //! `cofferdam log events`: what was recorded besides calls.
 
-use cofferdam::record::{LogEvent, TimedEvent};
+use cofferdam::record::{EventList, LogEvent, TimedEvent};
 use serde_json::json;
 
 use crate::args::log::{EventKind, LogEventsArgs};
@@ -11,7 +11,7 @@ use crate::print;
 pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
     let since = args.since.as_deref().map(super::time).transpose()?;
     let Some(log) = super::open(&args.log)? else { return Ok(Exit::Ok) };
-    let mut events = log.events(since)?;
+    let EventList { mut events, damage, .. } = log.events(since)?;
     events.sort_by_key(|event| event.at);
     let mut lines = Vec::new();
     for event in &events {
@@ -31,6 +31,7 @@ pub(super) fn list(args: &LogEventsArgs) -> anyhow::Result<Exit> {
         (false, true) => print::result(&text)?,
         (false, false) => print::paged(&text, &args.pager)?,
     }
+    super::warn_of_losses(&damage);
     Ok(Exit::Ok)
 }
 

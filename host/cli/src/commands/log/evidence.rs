@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use cofferdam::record::{
-    Log, ProofTarget, VerifierKey, VerifyOptions, VerifyReport, WitnessKey, WitnessStatus,
-    check_proof, copied_logs, log_key, prove as prove_line, verify as verify_log, verify_with,
+    EvidenceError, Log, ProofTarget, VerifierKey, VerifyOptions, VerifyReport, WitnessKey,
+    WitnessStatus, check_proof, copied_logs, log_key, prove as prove_line, verify as verify_log,
+    verify_with,
 };
 use cofferdam::records::witness_keys;
 use cofferdam_files::read_named_ambient;
@@ -19,8 +20,8 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
     let (directory, config) = super::directory(&args.log)?;
-    let read = |path: &std::path::PathBuf| Ok(String::from_utf8_lossy(&read(path)?).into_owned());
-    let kept = args.kept.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let kept = args.kept.iter().map(|path| read_kept(path));
+    let kept = kept.collect::<anyhow::Result<Vec<_>>>()?;
     let key = args.key.as_deref().map(parse_key).transpose()?;
     let mut witnesses = config.as_ref().map(witness_keys).transpose()?.unwrap_or_default();
     for typed in &args.witness {
@@ -50,7 +51,7 @@ pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
             if is_collection {
                 print::note(&format!("log {name}:"));
             }
-            show(&report, &kept)?;
+            show(&report)?;
         }
         if !report.is_intact() {
             exit = Exit::ToolFailure;
@@ -59,7 +60,7 @@ pub(super) fn verify(args: &LogVerifyArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
+fn show(report: &VerifyReport) -> anyhow::Result<()> {
     for finding in &report.findings {
         print::result(&finding.to_string())?;
     }
@@ -98,7 +99,7 @@ fn show(report: &VerifyReport, kept: &[String]) -> anyhow::Result<()> {
             None => print::note(&format!("note: {name} has signed no checkpoint of this log")),
         }
     }
-    if kept.is_empty() && report.witnesses.iter().all(|witness| witness.at.is_none()) {
+    if report.kept_checkpoints == 0 && report.witnesses.iter().all(|witness| witness.at.is_none()) {
         print::note(
             "note: whoever can use the key of this machine could have rewritten the log; \
              compare it with a checkpoint that was kept elsewhere: --kept FILE",
@@ -149,8 +150,17 @@ pub(super) fn checkpoint(args: &LogDirectoryArgs) -> anyhow::Result<Exit> {
 
 pub(super) fn prove(args: &LogProveArgs) -> anyhow::Result<Exit> {
     if let (Some(file), Some(key)) = (&args.check, &args.key) {
-        let proven = check_proof(&read(file)?, &parse_key(key)?)
-            .map_err(|error| UsageError(format!("{}: {error}", file.display())))?;
+        let proven = match check_proof(&read(file)?, &parse_key(key)?) {
+            Ok(proven) => proven,
+            Err(error) => {
+                let what = match &error {
+                    EvidenceError::Proof(_) => "",
+                    _ => "the proof does not hold: ",
+                };
+                print::note(&format!("error: {}: {what}{error}", file.display()));
+                return Ok(Exit::ToolFailure);
+            }
+        };
         let segment = &proven.checkpoint.segment;
         print::note(&format!("line {} of {segment} is in the log:", proven.number));
         print::result(&proven.line)?;
@@ -163,6 +173,19 @@ pub(super) fn prove(args: &LogProveArgs) -> anyhow::Result<Exit> {
     let proof = prove_line(&directory, ProofTarget::Call(&call.id))?;
     print::result(&serde_json::to_string(&proof)?)?;
     Ok(Exit::Ok)
+}
+
+/// Reads a file with checkpoints that were kept elsewhere.
+fn read_kept(path: &Path) -> anyhow::Result<String> {
+    let text = String::from_utf8_lossy(&read(path)?).into_owned();
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        let message = format!(
+            "--kept: {} has no checkpoint; expected what `cofferdam log checkpoint` printed",
+            path.display()
+        );
+        return Err(UsageError(message).into());
+    }
+    Ok(text)
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -62,17 +62,17 @@ pub(super) async fn run(
         notes(&report);
     }
     Ok(match &report {
-        report if !report.failed.is_empty() => Exit::Plugin,
+        report if !report.is_complete() => Exit::Plugin,
         report if !report.is_identical() => Exit::ToolFailure,
         _ => Exit::Ok,
     })
 }
 
 fn text(report: &ConversationReport) -> String {
-    let verdict = match report.is_identical() {
-        true if !report.failed.is_empty() => "incomplete",
-        true => "identical",
-        false => "differs",
+    let verdict = match report {
+        report if !report.differences.is_empty() => "differs",
+        report if !report.is_complete() => "incomplete",
+        _ => "identical",
     };
     let (turns, calls) =
         (print::counted(report.turns, "turn"), print::counted(report.calls, "call"));
@@ -106,6 +106,9 @@ fn notes(report: &ConversationReport) {
     }
     if report.calls_in_other_components > 0 {
         print::note("note: the component of some calls is not the recorded one");
+    }
+    for loss in &report.losses {
+        print::note(&format!("warning: {loss}"));
     }
     for (id, reason) in &report.failed {
         print::note(&format!("note: the call {id} could not run again: {reason}"));

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use cofferdam_agent::{
     ChatClient, ChatError, ChatErrorKind, ChatRequest, FunctionResult, Reply, ReplyStream,
 };
-use cofferdam_record::{CallEntry, CallFilter, Log, UtcTime, redacted_text};
+use cofferdam_record::{CallEntry, CallFilter, CallList, Log, LogDamage, UtcTime, redacted_text};
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::{
     CallContext, Completion, Content, Outcome, Output, ToolCall, ToolDefinition, ToolFailure,
@@ -35,6 +35,8 @@ pub(super) struct TurnReplay {
     log: Log,
     /// Calls of the session, without those that other calls made.
     calls: Vec<CallEntry>,
+    /// Damage of the segments that the calls were looked for in.
+    damage: LogDamage,
     /// Plugin whose calls run, if not all do.
     plugin: Option<String>,
     plugins: tokio::sync::Mutex<ReplayPlugins>,
@@ -85,11 +87,13 @@ impl TurnReplay {
         session: &str,
     ) -> Result<Self> {
         let filter = CallFilter { session: Some(session.to_owned()), ..CallFilter::default() };
-        let mut calls = log.query(&filter).context("the log cannot be read")?.calls;
+        let CallList { mut calls, damage, .. } =
+            log.query(&filter).context("the log cannot be read")?;
         calls.retain(|call| call.outer.is_none());
         Ok(Self {
             log: log.clone(),
             calls,
+            damage,
             plugin: plugin.map(str::to_owned),
             plugins: tokio::sync::Mutex::new(plugins),
             progress: Arc::default(),
@@ -98,6 +102,10 @@ impl TurnReplay {
 
     pub(super) fn progress(&self) -> &Arc<ReplayProgress> {
         &self.progress
+    }
+
+    pub(super) fn damage(&self) -> &LogDamage {
+        &self.damage
     }
 
     /// Returns the recorded call with an id that its caller gave, nearest to the reply that made
