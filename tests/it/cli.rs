@@ -338,6 +338,46 @@ fn a_configuration_names_plugins_stores_grants_and_limits() {
 }
 
 #[test]
+fn a_check_says_what_a_configuration_allows_beyond_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), "read-only");
+    let check = || {
+        let checked = run(&["config", "check", &config, "--json"]);
+        assert_eq!(checked.code, 0, "{}{}", checked.stdout, checked.stderr);
+        let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+        let lines = checked["allows"].as_array().unwrap().iter();
+        lines.map(|line| line.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let notes = folder.path().join("files").display().to_string();
+    let store = format!("[stores.notes] is {notes}, which tools");
+    assert_eq!(check(), [format!("{store} may only read")]);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let added = "pin = false\n[files.work]\nstore = \"notes\"\ndelete-approval = false\n\
+                 [[files.work.approvals]]\ntools = [\"save_file\"]\nneeds-approval = false\n\
+                 [[agent.approvals]]\neffect = \"allow\"\ntool = \"outline\"\n\
+                 [[agent.approvals]]\neffect = \"deny\"\ntool = \"*\"\n\
+                 [skills.grants]\nhttp = [\"GET https://example.com/\"]\n\
+                 [registry]\nunsigned = \"allow\"\n[records]\nenabled = false\n\
+                 [records.otlp]\nurl = \"https://otel.example.com\"\n";
+    std::fs::write(&config, text + added).unwrap();
+    let expected = [
+        &format!("{store} may change"),
+        "[files.work] is the store `notes`, which the file tools may change",
+        "[files.work] lets files be deleted without approval",
+        "[[files.work.approvals]] lets some calls run without approval",
+        "[plugins.markdown] may change without your consent (pin = false)",
+        "[[agent.approvals]] lets calls of `outline` run without approval",
+        "[skills.grants] gives scripts of skills http GET https://example.com/",
+        "[registry] accepts plugins that no rule about signatures is about",
+        "[records] records no calls",
+        "[records.otlp] sends a span of each recorded call to https://otel.example.com",
+    ];
+    assert_eq!(check(), expected);
+    let shown = run(&["config", "check", &config]).stdout;
+    assert!(shown.ends_with(&format!("{}\n", expected.join("\n"))), "{shown}");
+}
+
+#[test]
 fn an_error_in_a_configuration_has_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let config = configuration(folder.path(), "read-some");

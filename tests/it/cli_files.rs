@@ -47,6 +47,24 @@ fn the_file_access_tools_work_on_a_directory() {
 }
 
 #[test]
+fn paths_that_a_configuration_hides_are_hidden_in_addition_to_the_default_ones() {
+    let folder = folder();
+    for name in [".env", "k.pem"] {
+        std::fs::write(folder.path().join("work").join(name), "secret").unwrap();
+    }
+    for hidden in ["[\"*.pem\"]", "[]"] {
+        let config = format!("[files.work]\ndirectory = \"work\"\nhidden = {hidden}\n");
+        std::fs::write(folder.path().join("c.toml"), config).unwrap();
+        for (name, is_hidden) in [(".env", true), ("k.pem", hidden != "[]")] {
+            let arguments = json!({"file_name": name}).to_string();
+            let call = ["call", "file_access_read_file", &arguments, "--config", "c.toml"];
+            let (_, stdout, _) = run(folder.path(), &call);
+            assert_eq!(stdout.contains("not found"), is_hidden, "{hidden} {name}: {stdout}");
+        }
+    }
+}
+
+#[test]
 fn a_store_that_is_only_read_has_no_tools_that_write() {
     let folder = folder();
     let (code, stdout, _) = run(folder.path(), &["list", "--files", "work:ro", "--json"]);

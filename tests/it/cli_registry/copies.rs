@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use cofferdam_registry::Digest;
+use cofferdam_registry::testing::Reply;
 use cofferdam_tests::guest;
 use serde_json::Value;
 
@@ -84,7 +85,23 @@ fn a_copy_contains_signatures_and_the_rules_hold_for_it() {
     let second = Folder::new();
     copy_files(&first, &second);
     std::fs::copy(first.path("acme.pub"), second.path("acme.pub")).unwrap();
+    // A registry that fails is not one without signatures.
+    registry.inner.intercept(|request| {
+        let is_list = request.path.contains("/referrers/");
+        let is_tag = request.path.contains("/manifests/sha256-");
+        (is_list || is_tag).then(|| Reply::new(500, ""))
+    });
+    let unknown = ran(&second, &with(&["fetch", "--locked"]));
+    assert_eq!(unknown.code, 4, "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("it is not known who signed"), "{}", unknown.stderr);
+    registry.inner.intercept(|_| None);
     done(&second, &with(&["fetch", "--locked"]));
+    // What has lost its signatures gets them again.
+    std::fs::remove_dir_all(second.store().join("referrers")).unwrap();
+    let again = ran(&second, &with(&["fetch", "--locked"]));
+    assert!(again.stderr.contains("`text` is fetched"), "{}", again.stderr);
+    let whole = ran(&second, &with(&["fetch", "--locked"]));
+    assert!(whole.stderr.contains("`text` is on this machine"), "{}", whole.stderr);
     drop(registry);
     done(&second, &with(&["export", "copy"]));
     assert!(second.path("copy/trusted_root.json").exists());

@@ -33,7 +33,7 @@ pub struct FilesTable {
     pub(crate) write_approval: Option<bool>,
     /// Exceptions by tool and path.
     pub(crate) approvals: Vec<ApprovalRule>,
-    /// Paths that are hidden from the tools, instead of the default ones.
+    /// Paths that are hidden from the tools, in addition to the default ones.
     pub(crate) hidden: Option<PathPatterns>,
     /// Paths that the tools cannot change.
     pub(crate) read_only: PathPatterns,

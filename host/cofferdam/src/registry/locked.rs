@@ -1,6 +1,8 @@
 //! Plugins that the lock file pins: fetched by their digests, or not at all.
 
-use cofferdam_registry::{Descriptor, ImageLayout, MANIFEST_BYTES_MAX, Progress, Reference};
+use cofferdam_registry::{
+    Descriptor, ImageLayout, MANIFEST_BYTES_MAX, Progress, Reference, SignatureBundle,
+};
 
 use super::{PluginFetcher, SignedArtifact, unavailable};
 use crate::artifacts::Origin;
@@ -8,12 +10,17 @@ use crate::config::ComponentLocation;
 use crate::error::Context as _;
 use crate::{Error, Result};
 
+/// Maximum bytes of a blob that may be a signature.
+const SIGNATURE_BYTES_MAX: u64 = 1024 * 1024;
+
 impl PluginFetcher {
-    /// Fetches the component that the lock file pins, unless it is in the store. Returns whether it
-    /// was fetched. Resolves nothing: other bytes are an error.
+    /// Fetches the component that the lock file pins, with its manifest and signatures, unless they
+    /// are in the store. Returns whether something was fetched. Resolves nothing: other bytes are
+    /// an error.
     ///
     /// # Errors
-    /// Returns an error if the component cannot be fetched, or is another one.
+    /// Returns an error if the component or its signatures cannot be fetched, or the component is
+    /// another one.
     pub async fn fetch_locked(
         &self,
         location: &ComponentLocation,
@@ -22,7 +29,7 @@ impl PluginFetcher {
         if let Some(objection) = self.policy.objection(location, origin) {
             return Err(Error::NotAccepted(objection));
         }
-        if self.is_stored(origin) {
+        if self.is_stored(origin) && self.has_signature(location, origin) {
             return Ok(false);
         }
         let progress = self.progress(&origin.source);
@@ -57,6 +64,22 @@ impl PluginFetcher {
             |digest, bytes_max| matches!(self.store.read(digest, bytes_max), Ok(Some(_)));
         is_whole(origin.layer, origin.size)
             && origin.manifest.is_none_or(|digest| is_whole(digest, MANIFEST_BYTES_MAX))
+    }
+
+    /// Returns whether the store has a signature that the rule about a plugin accepts, or there is
+    /// no such rule.
+    fn has_signature(&self, location: &ComponentLocation, origin: &Origin) -> bool {
+        let ComponentLocation::Registry(reference) = location else { return true };
+        let (Some(digest), Some(rule)) = (origin.manifest, self.policy.rule(reference)) else {
+            return true;
+        };
+        let accepts = |blob: &_| {
+            let content = self.store.read(*blob, SIGNATURE_BYTES_MAX).ok().flatten();
+            content.is_some_and(|content| {
+                rule.accepts(digest, &SignatureBundle::from_bytes(content), &self.root)
+            })
+        };
+        self.store.artifact_blobs(digest).is_ok_and(|blobs| blobs.iter().any(accepts))
     }
 
     /// Copies a component that is no artifact of a registry from the image layout.
@@ -96,7 +119,7 @@ impl PluginFetcher {
         let mut artifact = SignedArtifact::unsigned(manifest);
         if let Some(rule) = self.policy.rule(reference) {
             // The lock file says who signed the plugin. Signatures are stored for copies.
-            artifact.signatures = self.signatures(&pinned, digest).await.unwrap_or_default();
+            artifact.signatures = self.signatures(&pinned, digest).await?;
             artifact.signatures.retain(|it| rule.accepts(digest, it, &self.root));
         }
         self.pull(&pinned, &artifact, progress).await

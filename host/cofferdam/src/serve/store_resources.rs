@@ -77,21 +77,16 @@ impl StoreResources {
     }
 }
 
-/// Returns the paths of a store that file tools hide, those that they hide by default if no table
-/// of `[files]` is about the store.
+/// Returns the paths of a store that file tools hide: those that they hide by default, and those of
+/// each table of `[files]` about the store.
 fn hidden_paths(file: &ConfigFile, store: &str) -> Vec<PathPatterns> {
-    let default = FileAccessOptions::default().hidden;
     let tables = file
         .config
         .files
         .values()
         .filter(|table| table.store.as_ref().is_some_and(|named| named.get_ref() == store));
-    let mut hidden: Vec<_> =
-        tables.map(|table| table.hidden.clone().unwrap_or_else(|| default.clone())).collect();
-    if hidden.is_empty() {
-        hidden.push(default);
-    }
-    hidden
+    let default = FileAccessOptions::default().hidden;
+    std::iter::once(default).chain(tables.filter_map(|table| table.hidden.clone())).collect()
 }
 
 #[async_trait]

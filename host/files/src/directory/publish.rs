@@ -17,8 +17,9 @@ const NAMES_MAX: usize = 16;
 
 /// Gives `name` in `directory` the content `content`. On failure nothing has changed.
 ///
-/// `replaced` is the metadata of the existing file, whose permissions the new file gets: a script
-/// stays executable, a private file private.
+/// `replaced` is the metadata of the existing file, whose permissions the new file gets, and whose
+/// owner and group if the process may set them: a script stays executable, a private file private,
+/// and a file of a group stays open to it.
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
@@ -230,13 +231,17 @@ fn rename_unless_taken(source: &Dir, from: &str, target: &Dir, to: &str) -> Opti
 #[cfg(unix)]
 const PERMISSIONS_PRESERVED: u32 = 0o777;
 
-/// Creates the file with no more permissions than it will have, so that private content is private
-/// from its first byte.
+/// Permission bits of the owner.
+#[cfg(unix)]
+const OWNER_PERMISSIONS: u32 = 0o700;
+
+/// Creates the file with the permissions of its owner only, so that private content is private from
+/// its first byte, also while the file does not have its group yet.
 #[cfg(unix)]
 fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
     if let Some(metadata) = replaced {
-        options.mode(metadata.permissions().mode() & PERMISSIONS_PRESERVED);
+        options.mode(metadata.permissions().mode() & OWNER_PERMISSIONS);
     }
 }
 
@@ -244,12 +249,30 @@ fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
 fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
     use cap_std::fs::{Permissions, PermissionsExt as _};
     let Some(metadata) = replaced else { return Ok(()) };
+    keep_owner(file, metadata)?;
     let wanted = metadata.permissions().mode() & PERMISSIONS_PRESERVED;
     // Some file systems have fixed permissions and refuse to set even those.
     if file.metadata()?.permissions().mode() & PERMISSIONS_PRESERVED == wanted {
         return Ok(());
     }
     file.set_permissions(Permissions::from_mode(wanted))
+}
+
+/// Gives the file the owner and group of another one, or its group only, if the system permits it.
+/// A member of the group may set the group, and only root the owner.
+#[cfg(unix)]
+fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::fchown;
+
+    use cap_std::fs::MetadataExt as _;
+    let own = file.metadata()?;
+    let (owner, group) = (replaced.uid(), replaced.gid());
+    let is_kept =
+        (own.uid(), own.gid()) == (owner, group) || fchown(file, Some(owner), Some(group)).is_ok();
+    if !is_kept && own.gid() != group {
+        let _not_permitted = fchown(file, None, Some(group));
+    }
+    Ok(())
 }
 
 #[cfg(not(unix))]
@@ -346,6 +369,31 @@ mod tests {
             publish(&directory, "private", &content, WriteMode::Create, None, true).unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_owner_and_group_if_the_system_permits_it() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+        let root = tempfile::tempdir().unwrap();
+        let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
+        let path = root.path().join("shared");
+        std::fs::write(&path, "old").unwrap();
+        // Without root, it stays a file of this user.
+        let _not_root = chown(&path, Some(12_345), Some(23_456));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).unwrap();
+        let facts = || {
+            let metadata = std::fs::metadata(&path).unwrap();
+            (metadata.uid(), metadata.gid(), metadata.mode() & PERMISSIONS_PRESERVED)
+        };
+        let before = facts();
+        assert_eq!(before.2, 0o660);
+        for content in contents(&directory) {
+            let replaced = directory.metadata("shared").unwrap();
+            publish(&directory, "shared", &content, WriteMode::Replace, Some(&replaced), false)
+                .unwrap();
+            assert_eq!((directory.read("shared").unwrap(), facts()), (b"new".to_vec(), before));
+        }
     }
 
     #[test]
