@@ -1,4 +1,5 @@
-//! `cofferdam doctor`: what it reports about a machine, what it leaves unchanged, and its exit code.
+//! `cofferdam doctor`: what it reports about a machine, what it leaves unchanged, and its exit
+//! code.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -207,7 +207,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets which calls the user has to approve.
+    /// Sets which calls the user has to approve and which are denied, replacing earlier rules.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.parts.approvals = Arc::new(approvals);
         self

@@ -1,5 +1,6 @@
 //! Builds a host from plugins, grants and a configuration.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,16 @@ impl Default for HostBuilder {
     }
 }
 
+impl fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuilder")
+            .field("selection", &self.selection)
+            .field("engine", &self.engine)
+            .field("purpose", &self.purpose)
+            .finish_non_exhaustive()
+    }
+}
+
 impl HostBuilder {
     /// Adds everything that a configuration names: plugins with their grants and limits, MCP
     /// servers, stores, skills. Plugins that cannot be loaded and servers that cannot be reached
@@ -54,7 +65,8 @@ impl HostBuilder {
         self
     }
 
-    /// Replaces the current selection.
+    /// Sets the whole selection. Call it first: it discards plugins, mounts, sources and other
+    /// parts that were added before.
     pub fn selection(mut self, selection: Selection) -> Self {
         self.selection = selection;
         self
@@ -99,7 +111,9 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the maximum wall-clock time of each call, for all plugins and servers.
+    /// Sets the maximum wall-clock time of each call, for all plugins and servers. For plugins that
+    /// were added by file, a time longer than the default CPU limit raises that limit too, unless
+    /// [`limits`](Self::limits) sets another one.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.selection.timeout = Some(timeout);
         self
@@ -130,7 +144,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the number of concurrent calls, and their shares of the pool.
+    /// Sets the number of concurrent calls, at least 1, and their shares of the pool.
     pub fn pool(mut self, pool: PoolSize) -> Self {
         self.engine.pool = pool;
         self
@@ -161,9 +175,9 @@ impl HostBuilder {
         self
     }
 
-    /// Records calls of plugins so that they can run again ([`replay`](crate::replay)), whatever the
-    /// configuration says. A recording contains what the tool has read. It is in the record of the
-    /// call, which the call log and a [`CallSink`] receive.
+    /// Records calls of plugins so that they can run again ([`replay`](crate::replay)), whatever
+    /// the configuration says. A recording contains what the tool has read. It is in the record of
+    /// the call, which the call log and a [`CallSink`] receive.
     pub fn recording(mut self, level: RecordingLevel) -> Self {
         self.selection.recording = Some(level);
         self
@@ -217,10 +231,7 @@ mod tests {
     use crate::{Error, ErrorKind};
 
     async fn refused(builder: HostBuilder) -> Error {
-        match builder.build().await {
-            Ok(_) => panic!("the host was built"),
-            Err(error) => error,
-        }
+        builder.build().await.unwrap_err()
     }
 
     /// Returns a directory with a file that has the name of a component.
@@ -252,6 +263,29 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         let error = refused(host(FileAccess::ReadOnly)).await;
         assert!(matches!(error, Error::NotInitialized), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_error_of_a_plugin_names_its_file_and_the_reason_once() {
+        let (_directory, component) = directory();
+        let host = Host::builder().plugin(&component).no_cache().compiler(Compiler::InProcess);
+        let error = refused(host).await;
+        let reason = error.to_string();
+        assert!(
+            reason.starts_with(&format!("{}: not a WebAssembly file", component.display())),
+            "{reason}"
+        );
+        assert_eq!(format!("{error:#}"), reason);
+    }
+
+    #[tokio::test]
+    async fn a_pool_without_room_is_refused() {
+        let (_directory, component) = directory();
+        let pool = PoolSize { concurrent_calls_max: 0, ..PoolSize::default() };
+        let host = Host::builder().plugin(component).no_cache().compiler(Compiler::InProcess);
+        let error = refused(host.pool(pool)).await;
+        assert!(error.to_string().contains("must be at least 1"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
     }
 
     #[tokio::test]

@@ -16,12 +16,12 @@ const ARGUMENT: &str = "cofferdam-compile-child";
 /// compiler.
 static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Prepares the program for compiling plugins. Call it at the beginning of `main`, before any
-/// thread exists.
+/// Prepares the program for compiling plugins. Call it first in `main`. Threads may exist, such as
+/// those of `#[tokio::main]`, but must not have begun any work.
 ///
 /// Plugins are compiled in a child process, which is this program started again with a special
-/// first argument. In that child, this function compiles one plugin and exits. Otherwise it returns
-/// immediately.
+/// first argument. In that child, this function confines all threads, compiles one plugin and
+/// exits. Otherwise it returns immediately.
 pub fn init() {
     if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
         let is_compiled = cofferdam_engine::compile_child().is_ok();

@@ -245,8 +245,8 @@ fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
     let limits = &mut spec.options.limits;
     if let Some(timeout) = selection.timeout {
         limits.wall_ms_max = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        // A longer time limit also raises the CPU limit, unless a configuration sets it.
-        if spec.config.is_none() {
+        // A longer time limit also raises the default CPU limit, but not one that was chosen.
+        if spec.config.is_none() && !selection.limits_cpu_time() {
             limits.cpu_ms_max = limits.cpu_ms_max.max(limits.wall_ms_max);
         }
     }

@@ -1,12 +1,13 @@
 //! Options of a host's engine.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use cofferdam_engine::{Compiler, Confinement, Engine, EngineConfig, PoolSize};
+use cofferdam_engine::{Compiler, Confinement, Engine, EngineConfig, EngineError, PoolSize};
 use cofferdam_files::SpillOptions;
 
 use crate::error::Context as _;
-use crate::{Result, compile_child, directories};
+use crate::{Error, Result, compile_child, directories};
 
 /// Maximum bytes of uncommitted changes of one call on disk.
 const SPILL_BYTES_MAX: u64 = 256 << 20;
@@ -20,7 +21,8 @@ const CONCURRENT_CALLS_MAX: u32 = 8;
 pub struct EngineOptions {
     /// Directory for compiled code.
     pub cache: CacheDirectory,
-    /// Maximum number of concurrent calls, and their shares of the pool. The default is 8 calls.
+    /// Maximum number of concurrent calls, at least 1, and their shares of the pool. The default is
+    /// 8 calls.
     pub pool: PoolSize,
     /// Compiler of plugins. The default is this program, started again as a child process.
     pub compiler: Option<Compiler>,
@@ -77,7 +79,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// Returns an error if [`init`](crate::init) was not called, the cache directory cannot be
-    /// used, or there is not enough address space for the pool.
+    /// used, the pool has no room for a call, or there is not enough address space for it.
     pub fn start(&self) -> Result<Engine> {
         let compiler = match &self.compiler {
             Some(compiler) => compiler.clone(),
@@ -89,7 +91,20 @@ impl EngineOptions {
         config.confinement_min = self.confinement_min;
         config.cache_directory = self.cache.path()?;
         config.spill = config.cache_directory.as_deref().and_then(spill);
-        Ok(Engine::new(config)?)
+        Engine::new(config).map_err(|error| match error {
+            EngineError::NoCalls => Error::invalid(error.to_string()),
+            error => error.into(),
+        })
+    }
+}
+
+impl fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineOptions")
+            .field("cache", &self.cache)
+            .field("pool", &self.pool)
+            .field("confinement_min", &self.confinement_min)
+            .finish_non_exhaustive()
     }
 }
 

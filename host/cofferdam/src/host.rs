@@ -1,5 +1,6 @@
 //! A set of tools that can be called.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,8 @@ use cofferdam_skills::SkillTools;
 use cofferdam_tool::invoke::ApprovalNeed;
 use cofferdam_tool::{CallContext, ToolSource, Toolset};
 use serde_json::Value;
+#[cfg(feature = "mcp")]
+use tokio_util::sync::CancellationToken;
 
 use crate::call::{self, CallError, CallOutput};
 use crate::code_mode::CodePlan;
@@ -55,6 +58,12 @@ pub struct Host {
     /// Rules of `[[agent.approvals]]`.
     #[cfg(feature = "agent")]
     approvals: cofferdam_agent::Approvals,
+    /// Settings of `[agent.loop]`.
+    #[cfg(feature = "agent")]
+    loop_settings: cofferdam_agent::LoopSettings,
+    /// Policy of `[labels]`, if the host is for conversations.
+    #[cfg(feature = "labels")]
+    label_policy: Option<cofferdam_labels::LabelPolicy>,
     engine: Option<Engine>,
     call_log: Option<Arc<CallLog>>,
     calls: AtomicU64,
@@ -67,6 +76,17 @@ pub(crate) struct HostParts<'a> {
     /// Paths that no tool may write to.
     pub(crate) protected: &'a [PathBuf],
     pub(crate) operator: &'a Operator,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unavailable: Vec<_> = self.unavailable.iter().map(|plugin| &plugin.name).collect();
+        f.debug_struct("Host")
+            .field("plugins", &self.plugins)
+            .field("unavailable", &unavailable)
+            .field("toolset", &self.toolset)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Host {
@@ -114,6 +134,10 @@ impl Host {
                 .map(|file| file.approvals(cofferdam_agent::Approvals::default()))
                 .transpose()?
                 .unwrap_or_default(),
+            #[cfg(feature = "agent")]
+            loop_settings: config.map(ConfigFile::loop_settings).transpose()?.unwrap_or_default(),
+            #[cfg(feature = "labels")]
+            label_policy: None,
             engine: None,
             call_log,
             calls: AtomicU64::new(0),
@@ -164,13 +188,57 @@ impl Host {
         };
         host.toolset = compose::toolset(parts, operator)?;
         host.observe_calls(selection);
+        #[cfg(feature = "agent")]
+        if purpose == Purpose::Converse {
+            operator.warn_all(host.approvals.misspelled(&host.toolset));
+        }
         host.restrict_tools(selection, config)?;
         if let (Some(plan), Some(engine)) = (code, &host.engine) {
             let offer = plan.offer;
             let mode = plan.load(engine, &host.toolset, operator).await?;
             host.toolset = code_mode::offered(offer, &host.toolset, mode)?;
         }
+        #[cfg(feature = "labels")]
+        if purpose == Purpose::Converse {
+            host.label_policy = host.policy_of(config)?;
+        }
         Ok(host)
+    }
+
+    /// Returns the label policy of the configuration, if it has one.
+    #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+    fn policy_of(
+        &self,
+        config: Option<&ConfigFile>,
+    ) -> Result<Option<cofferdam_labels::LabelPolicy>> {
+        let mut tools = crate::LabelledTools::of(self);
+        tools.is_complete &= self.unavailable.is_empty();
+        tools.policy(false, config)
+    }
+
+    /// Returns the label policy of the configuration, if it has one. Without clients for models,
+    /// it has no quarantined model.
+    #[cfg(all(feature = "labels", not(any(feature = "anthropic", feature = "openai"))))]
+    fn policy_of(
+        &self,
+        config: Option<&ConfigFile>,
+    ) -> Result<Option<cofferdam_labels::LabelPolicy>> {
+        let Some(table) = config.map(|file| &file.config.labels).filter(|table| table.policy)
+        else {
+            return Ok(None);
+        };
+        if let Some(name) = &table.quarantine_model {
+            return Err(crate::Error::invalid(format!(
+                "`quarantine-model` is `{}`, but this program has no client for models; enable \
+                 the feature `anthropic` or `openai`, or remove the key",
+                name.get_ref()
+            )));
+        }
+        let policy = table.to_policy();
+        Ok(Some(match &self.call_log {
+            Some(log) => policy.audit(crate::label_recorder(log)),
+            None => policy,
+        }))
     }
 
     /// Leaves out the tools that the selection does not offer.
@@ -220,8 +288,14 @@ impl Host {
     /// Calls a tool with arguments, a JSON object. The arguments are decoded by the tool's schema,
     /// which also accepts common mistakes of models, such as a number in a string.
     ///
+    /// The call is one of the program, which decides itself what it calls: rules of
+    /// `[[agent.approvals]]`, denials included, are for calls that a model makes.
+    ///
     /// # Errors
     /// Returns an error if the call is refused, fails, ends in an error or is canceled.
+    ///
+    /// # Panics
+    /// Panics for a tool of a plugin outside a Tokio runtime.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<CallOutput, CallError> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         self.call_in(tool, arguments, &CallContext::new(format!("call-{number}"))).await
@@ -231,6 +305,9 @@ impl Host {
     /// handler of questions to the user, or a dry run.
     ///
     /// # Errors
+    /// Like [`Host::call`].
+    ///
+    /// # Panics
     /// Like [`Host::call`].
     pub async fn call_in(
         &self,
@@ -359,15 +436,37 @@ impl Host {
             .collect()
     }
 
-    /// Returns a builder of an agent that has the tools, and the rules of `[[agent.approvals]]`.
+    /// Returns the rules of `[[agent.approvals]]`, to add rules of the program to them.
+    #[cfg(feature = "agent")]
+    #[must_use]
+    pub fn approvals(&self) -> &cofferdam_agent::Approvals {
+        &self.approvals
+    }
+
+    /// Returns a builder of an agent that has the tools, the rules of `[[agent.approvals]]`, the
+    /// settings of `[agent.loop]` and, in a host of [`Purpose::Converse`], the policy of
+    /// `[labels]`. Other keys of the configuration are for the agents of the command and of
+    /// workflows.
+    ///
+    /// [`approvals`](cofferdam_agent::AgentBuilder::approvals),
+    /// [`settings`](cofferdam_agent::AgentBuilder::settings) and
+    /// [`guard`](cofferdam_agent::AgentBuilder::guard) of the builder replace what the
+    /// configuration says, denials included. To add rules instead, start with
+    /// [`Host::approvals`].
     #[cfg(feature = "agent")]
     pub fn agent(
         &self,
         client: impl cofferdam_agent::ChatClient + 'static,
     ) -> cofferdam_agent::AgentBuilder {
-        cofferdam_agent::Agent::builder(client)
+        let builder = cofferdam_agent::Agent::builder(client)
             .tools(self.toolset.clone())
             .approvals(self.approvals.clone())
+            .settings(self.loop_settings.clone());
+        #[cfg(feature = "labels")]
+        if let Some(policy) = self.label_policy.clone() {
+            return builder.guard(policy);
+        }
+        builder
     }
 
     /// Returns an MCP server that offers the tools, with the rules of `[[agent.approvals]]`. Its
@@ -390,7 +489,8 @@ impl Host {
         cofferdam_mcp::Server::new(offer, options).context("the server does not start")
     }
 
-    /// Serves the tools to one MCP client on standard input and output, until the input ends.
+    /// Serves the tools to one MCP client on standard input and output, until the input ends or the
+    /// future is dropped.
     ///
     /// # Errors
     /// Returns an error if the output is closed.
@@ -398,11 +498,15 @@ impl Host {
     pub async fn serve_stdio(&self) -> Result<()> {
         use crate::error::Context as _;
         let server = self.mcp_server(Default::default())?;
-        server.serve_stdio(Default::default()).await.context("the client cannot be served")
+        let stop = CancellationToken::new();
+        let _stops_when_dropped = stop.clone().drop_guard();
+        server.serve_stdio(stop).await.context("the client cannot be served")
     }
 
-    /// Serves the tools to MCP clients over HTTP. [`serve::HttpAccess`](crate::serve::HttpAccess)
-    /// creates the options.
+    /// Serves the tools to MCP clients over HTTP, until the future is dropped. Connections then end
+    /// with the response that they are writing. [`serve::HttpAccess`](crate::serve::HttpAccess)
+    /// creates the options. To stop the server and wait until calls have ended, pass a token to
+    /// `serve_http` of [`Host::mcp_server`].
     ///
     /// # Errors
     /// Returns an error if the options do not fit the address.
@@ -413,7 +517,112 @@ impl Host {
         options: cofferdam_mcp::HttpOptions,
     ) -> Result<()> {
         let server = self.mcp_server(Default::default())?;
-        let served = server.serve_http(listener, options, Default::default()).await;
+        let stop = CancellationToken::new();
+        // Connections are served by tasks of their own, which would go on.
+        let _stops_when_dropped = stop.clone().drop_guard();
+        let served = server.serve_http(listener, options, stop).await;
         served.map_err(|error| crate::Error::invalid(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+#[cfg(all(feature = "labels", feature = "mcp"))]
+mod tests {
+    use cofferdam_agent::{ApprovalEffect, MessageContent, ScriptedClient};
+    use cofferdam_mcp::{Access, HttpOptions};
+    use cofferdam_tool::Functions;
+    use cofferdam_tool::declaration::Declaration;
+    use cofferdam_tool::label::{Integrity, StatedLabels};
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Returns a host with the tools `fetch`, of untrusted results, and `send`.
+    async fn host(config: &str) -> Result<Host> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cofferdam.toml");
+        std::fs::write(&file, config).unwrap();
+        let declared =
+            |name| Declaration::new(name, "Does it.", r#"{"type":"object","properties":{}}"#);
+        let untrusted = StatedLabels {
+            source_integrity: Some(Integrity::Untrusted),
+            ..StatedLabels::default()
+        };
+        let functions = Functions::new("web")
+            .with_labels("fetch", untrusted)
+            .with(declared("fetch"), async |_, _| Ok(json!("page")))
+            .unwrap()
+            .with(declared("send"), async |_, _| Ok(json!("sent")))
+            .unwrap();
+        Host::builder().config_file(file).source(Arc::new(functions)).build().await
+    }
+
+    /// Returns the results of the calls of an agent that fetches and then sends.
+    async fn results(host: &Host) -> Vec<String> {
+        let script = "{\"calls\":[{\"tool\":\"fetch\"}]}\n{\"calls\":[{\"tool\":\"send\"}]}\n\
+                      {\"text\":\"done\"}";
+        let model = ScriptedClient::read("script", script.as_bytes()).unwrap();
+        let response = host.agent(model).build().unwrap().run("go").await.unwrap();
+        let contents = response.messages.iter().flat_map(|message| &message.contents);
+        let results = contents.filter_map(|content| match content {
+            MessageContent::FunctionResult(result) => Some(result.result.clone()),
+            _ => None,
+        });
+        results.collect()
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_a_host_has_the_label_policy_of_the_configuration() {
+        let free = results(&host("").await.unwrap()).await;
+        assert_eq!(free, ["page", "sent"]);
+        let policy = "[labels]\npolicy = true\nauto-hide-untrusted = false\n";
+        let guarded = results(&host(policy).await.unwrap()).await;
+        assert_eq!(guarded.first().map(String::as_str), Some("page"));
+        assert!(!guarded.contains(&"sent".to_owned()), "{guarded:?}");
+        let misspelled = "[labels]\npolicy = true\nallow-untrusted-tools = [\"sned\"]\n";
+        let error = host(misspelled).await.unwrap_err().to_string();
+        assert!(error.contains("there is no tool `sned`"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_a_host_has_the_loop_and_the_rules_of_the_configuration() {
+        let config = "[agent.loop]\nmax-iterations = 1\n[[agent.approvals]]\n\
+                      effect = \"deny\"\ntool = \"send\"\n";
+        let host = host(config).await.unwrap();
+        assert_eq!(results(&host).await, ["page"]);
+        let call = cofferdam_agent::FunctionCall {
+            name: "send".to_owned(),
+            arguments: "{}".to_owned(),
+            ..cofferdam_agent::FunctionCall::default()
+        };
+        let definition = host.toolset().definition("send").unwrap();
+        let judged = host.approvals().judge(&call, definition, host.toolset());
+        assert_eq!(judged, ApprovalEffect::Deny);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_server_serves_connected_clients_no_longer() {
+        let host = host("").await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /nothing HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let access = Access { is_open: true, ..Access::default() };
+        let open = HttpOptions { access, ..HttpOptions::default() };
+        let answered = async {
+            client.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = [0; 4096];
+            let bytes = client.read(&mut answer).await.unwrap();
+            assert!(answer[..bytes].starts_with(b"HTTP/1.1 404"));
+        };
+        tokio::select! {
+            served = host.serve_http(listener, open) => panic!("{served:?}"),
+            () = answered => {}
+        }
+        let mut rest = Vec::new();
+        let ended = client.read_to_end(&mut rest);
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(5), ended).await;
+        assert_eq!(ended.unwrap().unwrap(), 0);
     }
 }

@@ -31,8 +31,8 @@
 //! }
 //! ```
 //!
-//! Call [`init`] at the start of `main`. Plugins are untrusted, so the host compiles them in a
-//! child process with limits on CPU time and memory. The child is your own program, started again.
+//! Call [`init`] first in `main`. Plugins are untrusted, so the host compiles them in a child
+//! process with limits on CPU time and memory. The child is your own program, started again.
 //!
 //! # Errors
 //!
@@ -248,12 +248,15 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //!
 //! # Features
 //!
-//! All features are on by default. Without default features there is no HTTP client for models, no
-//! MCP and no YAML, and a configuration that uses a missing feature is rejected.
+//! All features but `schemars` and `openai-tokens` are on by default. Without default features
+//! there is no HTTP client for models, no MCP and no YAML, and a configuration that uses a missing
+//! feature is rejected.
 //!
 //! | feature | module | contents |
 //! |---|---|---|
 //! | `agent` | `agent` | function-calling agents |
+//! | `schemars` | `agent` | answers of agents as Rust types |
+//! | `openai-tokens` | `agent` | exact token counts for models of OpenAI |
 //! | `openai`, `anthropic` | `models` | clients for models of these providers |
 //! | `workflows` | `workflow` | graphs of agents and functions |
 //! | `skills` | `skills` | instructions, files and scripts that an agent opens when it needs them |
@@ -262,6 +265,7 @@ host.mcp_server(ServerOptions::default())?.serve_stdio(Default::default()).await
 //! | `cluster` | `cluster` | gateways and workers on several machines, over NATS |
 //! | `registry` | `registry`, `advisories` | plugins from OCI registries and from the web |
 //! | `macros` | | the attribute `#[cofferdam::tool]` |
+//! | `inspector` | `inspector` | pages about recorded calls for a browser on this machine |
 //! | `otlp`, `witness` | | spans of the call log for a collector, and its checkpoints for witnesses |
 //! | `s3`, `gcs`, `azure` | | file stores in buckets |
 //!

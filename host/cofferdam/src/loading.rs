@@ -114,16 +114,28 @@ pub(crate) enum LoadState {
 }
 
 /// Error of a component that cannot be loaded, with the path of its file.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .path.display())]
+#[derive(Debug)]
 pub struct PluginError {
     path: PathBuf,
-    source: LoadError,
+    cause: LoadError,
+}
+
+impl std::fmt::Display for PluginError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.cause)
+    }
+}
+
+impl std::error::Error for PluginError {
+    /// Returns the cause of the cause, because the message contains that of the cause.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
 }
 
 impl PluginError {
-    pub(crate) fn new(path: &Path, source: LoadError) -> Self {
-        Self { path: path.to_owned(), source }
+    pub(crate) fn new(path: &Path, cause: LoadError) -> Self {
+        Self { path: path.to_owned(), cause }
     }
 
     /// Returns the path of the component.
@@ -133,7 +145,7 @@ impl PluginError {
 
     /// Returns the reason why the component cannot be used.
     pub fn cause(&self) -> &LoadError {
-        &self.source
+        &self.cause
     }
 }
 
@@ -447,7 +459,7 @@ async fn load_component(
     let progress = LoadProgress::new(&options.name, operator);
     let loaded = engine.load(&component, options, &progress).await;
     operator.progress(None);
-    Ok(loaded.map_err(|source| PluginError { path, source })?)
+    Ok(loaded.map_err(|cause| PluginError { path, cause })?)
 }
 
 /// Loads the plugin of `spec` again. If it has changed, it needs consent.

@@ -69,6 +69,14 @@ impl Selection {
     pub(crate) fn selects_all_tools(&self) -> bool {
         self.toolsets.is_empty() && self.tools.is_empty()
     }
+
+    /// Returns whether the CPU time of the plugins has a limit that was chosen. In
+    /// [`limits`](Self::limits), the default counts as not chosen.
+    pub(crate) fn limits_cpu_time(&self) -> bool {
+        let sets_it = |permission: &Permission| matches!(permission, Permission::Limit(key, _) if key == "cpu-ms-max");
+        self.limits.cpu_ms_max != Limits::default().cpu_ms_max
+            || self.permissions.iter().any(|offered| sets_it(&offered.permission))
+    }
 }
 
 /// A plugin that no configuration names.
@@ -241,5 +249,24 @@ impl std::fmt::Debug for Selection {
             .field("files", &self.files)
             .field("sources", &sources)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_cpu_time_is_chosen_in_the_limits_or_offered() {
+        assert!(!Selection::default().limits_cpu_time());
+        let limits = Limits { cpu_ms_max: 100, ..Limits::default() };
+        assert!(Selection { limits, ..Selection::default() }.limits_cpu_time());
+        let offers = |key: &str| {
+            let permission = Permission::Limit(key.to_owned(), 10_000);
+            let permissions = vec![OfferedPermission { permission, value: None }];
+            Selection { permissions, ..Selection::default() }
+        };
+        assert!(offers("cpu-ms-max").limits_cpu_time());
+        assert!(!offers("wall-ms-max").limits_cpu_time());
     }
 }

@@ -94,7 +94,7 @@ impl Default for ProcessBudget {
 /// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSize {
-    /// Maximum number of concurrent calls. Further calls wait.
+    /// Maximum number of concurrent calls, at least 1. Further calls wait.
     pub concurrent_calls_max: u32,
     /// Maximum number of linear memories in one component, over all instances.
     pub memories_per_call_max: u32,

@@ -3,6 +3,7 @@
 //! Code that counts instructions needs separate wasmtime engines. The first one starts when the
 //! first plugin with an instruction budget is loaded, so that other plugins cost nothing extra.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +45,13 @@ pub(crate) struct EngineInner {
     pub(crate) client: Client,
 }
 
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Engine");
+        fields.field("cache_directory", &self.cache_directory()).finish_non_exhaustive()
+    }
+}
+
 impl EngineInner {
     /// Returns the engines for code that counts instructions, or for code that does not.
     pub(crate) fn pool(&self, metering: Metering) -> &Arc<EnginePool> {
@@ -73,9 +81,13 @@ impl EngineInner {
 impl Engine {
     /// Builds an engine. Takes about a millisecond and reserves address space for the whole pool.
     ///
-    /// If the cache directory cannot be used safely, or the machine cannot provide the pool's
-    /// address space.
+    /// # Errors
+    /// Returns an error if the pool has no room for a call, the cache directory cannot be used
+    /// safely, or the machine cannot provide the pool's address space.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
+        if config.pool.concurrent_calls_max == 0 {
+            return Err(EngineError::NoCalls);
+        }
         let [timed, counting] = [Metering::Time, Metering::Instructions]
             .map(|metering| Arc::new(EnginePool::new(&config, metering)));
         let fingerprint = timed.first()?.fingerprint;

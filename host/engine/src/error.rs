@@ -33,6 +33,11 @@ pub enum EngineError {
         /// Message of the engine.
         reason: String,
     },
+    /// The pool has no room for a call.
+    #[error(
+        "`concurrent_calls_max` of the pool is 0, so that every call would fail; it must be at least 1"
+    )]
+    NoCalls,
     /// The epoch thread, which ends overdue calls, cannot be started.
     #[error("the thread that watches deadlines does not start")]
     Ticker(#[source] std::io::Error),

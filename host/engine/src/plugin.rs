@@ -8,6 +8,7 @@ mod unavailable;
 use data_encoding::HEXLOWER;
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -111,6 +112,12 @@ pub struct Plugin {
     code: PluginCode,
     /// Number of calls whose recording was decided by counting.
     sampled: AtomicU64,
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin").field("name", &self.options.name).finish_non_exhaustive()
+    }
 }
 
 /// Parts of a plugin that do not depend on its options.

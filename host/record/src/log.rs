@@ -263,8 +263,8 @@ impl Log {
         self.events_between(since, None)
     }
 
-    /// Returns the events between two times, as [`events`](Self::events). Segments that were created
-    /// later are not read.
+    /// Returns the events between two times, as [`events`](Self::events). Segments that were
+    /// created later are not read.
     ///
     /// # Errors
     /// If the directory cannot be read. Damaged segments are no error.

@@ -171,6 +171,7 @@ impl ImageLayout {
     }
 
     /// Returns the entries of the signatures of an artifact.
+    #[cfg(feature = "client")]
     pub(crate) fn referrers(&self, manifest: Digest) -> Result<Vec<Descriptor>, LayoutError> {
         let Some(entry) = self.named(&fallback_tag(manifest)) else { return Ok(Vec::new()) };
         let Some(index) = self.blobs.read(entry.digest, MANIFEST_BYTES_MAX)? else {

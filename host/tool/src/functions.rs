@@ -9,6 +9,7 @@ mod tests;
 mod typed;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -100,7 +101,8 @@ pub use cofferdam_tool_macros::facade_tool;
 ///
 /// # Options
 ///
-/// `#[tool(name = "…", title = "…", group = "…", read_only, destructive, idempotent, open_world, long_running, output_schema)]`
+/// `#[tool(name = "…", title = "…", group = "…", read_only, destructive, idempotent, open_world,
+/// long_running, output_schema)]`
 ///
 /// - `name`: replaces the function's name.
 /// - `title`: a display name for users.
@@ -157,7 +159,8 @@ pub struct Functions {
     name: String,
     definitions: Arc<[Arc<ToolDefinition>]>,
     functions: HashMap<ToolName, Function>,
-    labels: HashMap<ToolName, StatedLabels>,
+    /// Labels by the name of the function, which need not exist yet.
+    labels: HashMap<String, StatedLabels>,
     shows_details: bool,
 }
 
@@ -289,13 +292,20 @@ impl Functions {
         self
     }
 
-    /// Sets the labels of the function named `tool`. They count as given (`LBL-5`). Without labels,
-    /// its results are trusted and public, and it may receive any data.
+    /// Sets the labels of the function named `tool`, which can be added before or after. They count
+    /// as given (`LBL-5`). Without labels, its results are trusted and public, and it may receive
+    /// any data. Labels of a function that is never added have no effect, so check the name.
     pub fn with_labels(mut self, tool: &str, labels: StatedLabels) -> Self {
-        if let Some(name) = self.functions.keys().find(|name| name.as_str() == tool) {
-            self.labels.insert(name.clone(), labels);
-        }
+        self.labels.insert(tool.to_owned(), labels);
         self
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<_> = self.definitions.iter().map(|tool| tool.name.as_str()).collect();
+        let mut fields = f.debug_struct("Functions");
+        fields.field("name", &self.name).field("tools", &tools).finish_non_exhaustive()
     }
 }
 
@@ -310,7 +320,7 @@ impl ToolSource for Functions {
     }
 
     fn labels(&self, tool: &ToolName) -> StatedLabels {
-        self.labels.get(tool).cloned().unwrap_or_default()
+        self.labels.get(tool.as_str()).cloned().unwrap_or_default()
     }
 
     fn states_for(&self) -> StatedBy {

@@ -4,6 +4,7 @@ mod join;
 mod log;
 mod names;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,9 @@ use crate::{
     CallContext, CallRecord, Completion, DecodeOptions, InvalidArguments, Outcome, ToolCall,
     ToolDefinition, ToolName, ToolSource,
 };
+
+/// Maximum characters of an unknown name in the message about it.
+const UNKNOWN_NAME_CHARS_MAX: usize = 200;
 
 /// Tools of several sources under unique names.
 ///
@@ -80,7 +84,7 @@ pub enum RefusedCall {
     /// The toolset has no tool of that name.
     #[error("there is no tool called '{name}'")]
     UnknownTool {
-        /// Name in the call.
+        /// Name in the call. A long one is cut, and control characters are escaped.
         name: String,
         /// Most similar name in the toolset.
         nearest: Option<ToolName>,
@@ -253,7 +257,7 @@ impl Toolset {
     ) -> Result<Completion, RefusedCall> {
         let ended = self.call_entry(name, arguments, context).await;
         ended.inspect_err(|refused| {
-            log::refused(name, refused, context);
+            log::refused(beginning(name), refused, context);
             if let Some(sink) = &self.inner.sink {
                 sink.refused(name, refused, context);
             }
@@ -379,8 +383,15 @@ impl Toolset {
         self.position(name).and_then(|index| entries.get(index)).ok_or_else(|| {
             let names = entries.iter().map(|e| e.definition.name.as_str());
             let nearest = ToolName::nearest(name, names);
-            RefusedCall::UnknownTool { name: name.to_owned(), nearest }
+            RefusedCall::UnknownTool { name: quoted(name), nearest }
         })
+    }
+}
+
+impl fmt::Debug for Toolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.definitions().map(|tool| tool.name.as_str()).collect();
+        f.debug_struct("Toolset").field("tools", &names).finish_non_exhaustive()
     }
 }
 
@@ -407,6 +418,28 @@ fn not_admitted(tool: &ToolName, context: &CallContext, outcome: Outcome) -> Com
     record.is_denied = true;
     record.set_outcome(&outcome);
     Completion::new(outcome, record)
+}
+
+/// Returns the beginning of a name that a model or a client chose.
+fn beginning(name: &str) -> &str {
+    let end = name.char_indices().nth(UNKNOWN_NAME_CHARS_MAX).map(|(end, _)| end);
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
+}
+
+/// Returns a name that a model or a client chose as one readable line of a message.
+fn quoted(name: &str) -> String {
+    let beginning = beginning(name);
+    let mut line = String::new();
+    for character in beginning.chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_unicode()),
+            false => line.push(character),
+        }
+    }
+    if beginning.len() < name.len() {
+        line.push('…');
+    }
+    line
 }
 
 fn name_of(entries: &[ToolsetEntry], entry: usize) -> &str {

@@ -1,12 +1,15 @@
 //! Functions as executors.
 
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
+use futures_util::FutureExt as _;
 
 use super::executor::Executor;
 use super::message::{MessageType, Payload, TypedMessage};
@@ -16,9 +19,9 @@ use super::step::Step;
 type StepFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type AnswerHandler = Arc<dyn Fn(UserRequest, Payload, Step) -> StepFuture + Send + Sync>;
 
-/// Executor that calls a function. Its sent and yielded types are declared with
-/// [`sending`](Self::sending) and [`yielding`](Self::yielding); the type that it takes is that of
-/// the function's argument.
+/// Executor that calls a function. A panic in it is an error of the executor. Its sent and yielded
+/// types are declared with [`sending`](Self::sending) and [`yielding`](Self::yielding); the type
+/// that it takes is that of the function's argument.
 pub struct FunctionExecutor<T> {
     id: String,
     sends: Vec<MessageType>,
@@ -97,7 +100,7 @@ impl<T: TypedMessage> Executor for FunctionExecutor<T> {
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
         let argument = message.read::<T>()?;
-        (self.function)(argument, step.clone()).await
+        caught(async { (self.function)(argument, step.clone()).await }).await
     }
 
     async fn answered(
@@ -107,8 +110,23 @@ impl<T: TypedMessage> Executor for FunctionExecutor<T> {
         step: &Step,
     ) -> Result<(), BoxError> {
         match &self.answered {
-            Some(answered) => answered(request, answer, step.clone()).await,
+            Some(answered) => caught(async { answered(request, answer, step.clone()).await }).await,
             None => Err("the executor asks nothing".into()),
         }
+    }
+}
+
+/// Runs a function to its end. A panic is an error.
+async fn caught(function: impl Future<Output = Result<(), BoxError>>) -> Result<(), BoxError> {
+    // State that the function shares with others is the concern of its author, as with threads.
+    let ended = AssertUnwindSafe(function).catch_unwind().await;
+    ended.unwrap_or_else(|panic| Err(message_of(&*panic).into()))
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let literal = panic.downcast_ref::<&str>().copied();
+    match literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)) {
+        Some(message) => format!("the function panicked: {message}"),
+        None => "the function panicked with a value that is not a string".to_owned(),
     }
 }

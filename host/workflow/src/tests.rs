@@ -114,6 +114,17 @@ fn an_edge_of_a_group_is_an_edge_like_any_other() {
 }
 
 #[tokio::test]
+async fn a_panic_of_a_function_is_an_error_of_its_executor() {
+    let panics = executor_fn("p", async |text: String, _: Step| match text.as_str() {
+        "" => Ok(()),
+        text => panic!("{text}"),
+    });
+    let workflow = Workflow::builder("w").executor(panics).start("p").build().unwrap();
+    let error = workflow.run("broken").await.unwrap_err().to_string();
+    assert!(error.contains("the function panicked: broken"), "{error}");
+}
+
+#[tokio::test]
 async fn several_messages_are_handled_in_the_order_in_which_they_were_sent() {
     let sends = executor_fn("a", async |count: u64, step: Step| {
         (0..count).try_for_each(|number| step.send(&number)).map_err(BoxError::from)

@@ -25,7 +25,7 @@ use tokio::process::{Child, Command};
 
 use crate::config::{Metering, compile_config};
 use crate::error::one_line;
-use crate::sys::confine::{Confinement, confine_this_thread};
+use crate::sys::confine::{Confinement, confine_this_process};
 use crate::sys::limits::{ParentLimits, ProcessLimits, ended_by_cpu_limit, limit_this_process};
 
 /// CPU time for any component, in seconds. Small bombs get no more than that.
@@ -299,8 +299,8 @@ fn crash_or_death(status: ExitStatus, limits: &ProcessLimits) -> CompileError {
 }
 
 /// Child side of [`Compiler::Child`]: reads the limits and the component from standard input,
-/// limits and confines this process, compiles, and writes the answer to standard output. Call it
-/// first, before any thread is started: existing threads would not be confined.
+/// limits and confines this process with all its threads, compiles, and writes the answer to
+/// standard output. Call it first: other threads must not do anything.
 ///
 /// # Errors
 /// If standard input or output fails.
@@ -316,7 +316,7 @@ pub fn compile_child() -> std::io::Result<()> {
     input.read_to_end(&mut component)?;
     let engine = compiler(settings.metering);
     // From here on the component is processed.
-    let level = confine_this_thread();
+    let level = confine_this_process();
     if level < settings.confinement_min {
         return answer(STATUS_UNCONFINED, level, &[]);
     }

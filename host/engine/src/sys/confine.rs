@@ -1,12 +1,12 @@
 //! Removes all rights from the compile child that compiling does not need.
 //!
 //! The child processes hostile bytes. If they took over the compiler, they would find a process
-//! that can compute, allocate and write to its pipes, within its limits, and nothing else. So there
-//! is no way to open a file or a connection, or to start or signal a program. Linux refuses every
-//! other system call as nonexistent, executable memory included; macOS has a profile without rights
-//! (Seatbelt). Windows can take only some rights from a running process: it starts no program, and
-//! runs no code that it has generated or loaded from elsewhere, but it has the files and the
-//! network of its user.
+//! that can compute, allocate, wait and write to its pipes, within its limits, and nothing else. So
+//! there is no way to open a file or a connection, or to start or signal a program. Linux refuses
+//! every other system call as nonexistent, executable memory included; macOS has a profile without
+//! rights (Seatbelt). Windows can take only some rights from a running process: it starts no
+//! program, and runs no code that it has generated or loaded from elsewhere, but it has the files
+//! and the network of its user.
 //!
 //! Limitation: the child's answer is machine code that the host will run. Bytes that took over the
 //! compiler could answer with their own code.
@@ -44,10 +44,10 @@ impl Confinement {
     }
 }
 
-/// Confines the calling thread and all threads that it starts later, and returns the level that the
-/// system has reached. Cannot be undone. Call it before other threads exist: Linux does not confine
-/// those.
-pub(crate) fn confine_this_thread() -> Confinement {
+/// Confines all threads of this process, those that exist and those that they start later, and
+/// returns the level that the system has reached. Cannot be undone. A system call that another
+/// thread has begun still ends, so call it before anything is processed.
+pub(crate) fn confine_this_process() -> Confinement {
     filter::apply()
 }
 
@@ -60,11 +60,16 @@ mod filter {
 
     use super::Confinement;
 
-    /// System calls that are harmless with any arguments: memory, existing threads, time, exit.
+    /// System calls that are harmless with any arguments: memory, existing threads, time, exit. An
+    /// async runtime that exists already waits for events of its own descriptors, and would abort
+    /// the process if it could not.
     const ALLOWED: &[libc::c_long] = &[
         libc::SYS_brk,
         libc::SYS_clock_gettime,
         libc::SYS_clock_nanosleep,
+        libc::SYS_epoll_pwait,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait,
         libc::SYS_exit,
         libc::SYS_exit_group,
         libc::SYS_futex,
@@ -87,7 +92,9 @@ mod filter {
     ];
 
     pub(super) fn apply() -> Confinement {
-        let applied = program().map(|program| seccompiler::apply_filter(&program));
+        // The filter is for threads that exist as well, such as those of an async runtime. It
+        // applies to all of them, or the call fails.
+        let applied = program().map(|program| seccompiler::apply_filter_all_threads(&program));
         if matches!(applied, Ok(Ok(()))) { Confinement::Full } else { Confinement::None }
     }
 

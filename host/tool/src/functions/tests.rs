@@ -4,7 +4,11 @@ use serde_json::json;
 
 use super::{FunctionEnd, Functions};
 use crate::declaration::Declaration;
-use crate::{CallContext, CallRecord, Completion, RefusedCall, ToolFailure, Toolset};
+use crate::label::{Confidentiality, StatedLabels};
+use crate::{
+    CallContext, CallRecord, Completion, RefusedCall, ToolFailure, ToolName, ToolSource as _,
+    Toolset,
+};
 
 const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -125,4 +129,26 @@ async fn a_panic_ends_one_call_and_its_message_is_in_the_record() {
     let sync = toolset.call("fail_sync", None, &context).await.unwrap();
     assert_panicked(&sync, "the function panicked: no future yet");
     assert_eq!(shown(&fail("not").await), "fine");
+}
+
+#[test]
+fn labels_can_be_set_before_the_function_exists() {
+    let private =
+        StatedLabels { confidentiality: Some(Confidentiality::Private), ..StatedLabels::default() };
+    let schema = Declaration::new("late", "Comes late.", NO_ARGUMENTS);
+    let functions = Functions::new("tests")
+        .with_labels("late", private.clone())
+        .with(schema, async |_, _| Ok(json!(1)))
+        .unwrap();
+    assert_eq!(functions.labels(&ToolName::new("late").unwrap()), private);
+    assert!(format!("{functions:?}").contains("[\"late\"]"), "{functions:?}");
+}
+
+#[tokio::test]
+async fn a_long_unknown_name_is_cut_in_the_message() {
+    let refused = |name: String| async move { call(half(), &name, "{}").await.unwrap_err() };
+    let message = refused("é\n".repeat(1 << 20)).await.to_string();
+    assert_eq!(message, format!("there is no tool called '{}…'", "é\\u{a}".repeat(100)));
+    let message = refused("n".repeat(200)).await.to_string();
+    assert_eq!(message, format!("there is no tool called '{}'", "n".repeat(200)));
 }

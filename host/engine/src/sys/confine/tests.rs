@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Confinement, confine_this_thread};
+use super::{Confinement, confine_this_process};
 
 /// Environment variable for the confined process that names the attempt.
 const ATTEMPT: &str = "COFFERDAM_TEST_ATTEMPT";
@@ -35,8 +35,13 @@ fn attempt() {
     // find such resources as well.
     let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
     let parent = rustix::process::getppid().unwrap();
+    let (start, started) = std::sync::mpsc::channel();
+    let earlier = std::thread::spawn(move || {
+        started.recv().unwrap();
+        std::fs::File::open("/etc/passwd").is_ok()
+    });
     if first == "confined" {
-        assert_eq!(confine_this_thread(), Confinement::Full);
+        assert_eq!(confine_this_process(), Confinement::Full);
     }
     let done = match attempt {
         "open" => std::fs::File::open("/etc/passwd").is_ok(),
@@ -54,6 +59,10 @@ fn attempt() {
         "thread" => std::thread::spawn(|| 7).join().unwrap() == 7,
         "inherit" => {
             std::thread::spawn(|| std::fs::File::open("/etc/passwd").is_ok()).join().unwrap()
+        }
+        "earlier" => {
+            start.send(()).unwrap();
+            earlier.join().unwrap()
         }
         "allocate" => std::hint::black_box(vec![1_u8; 300 << 20]).len() == 300 << 20,
         "compile" => compiles(),
@@ -90,7 +99,7 @@ fn what_a_compiler_needs_still_works() {
 fn everything_else_is_refused() {
     let attempts = [
         "open", "create", "list", "look", "remove", "read", "connect", "datagram", "local",
-        "spawn", "signal", "inherit",
+        "spawn", "signal", "inherit", "earlier",
     ];
     for attempt in attempts {
         assert_eq!(ends(attempt), (REFUSED, DONE), "{attempt}");
