@@ -139,7 +139,7 @@ async fn no_files(arena: &mut Arena) -> Ended {
     make_fifo(&pipe);
     for path in [pipe.as_path(), arena.folder(), "/dev/zero".as_ref(), "/dev/random".as_ref()] {
         let error =
-            arena.load(&Component::from_file_ambient(path)).await.err().expect("it is refused");
+            arena.load(&Component::from_file_ambient(path)).await.expect_err("it is refused");
         assert_eq!(error.to_string(), "is not a regular file", "{}", path.display());
     }
     Ended::AsExpected

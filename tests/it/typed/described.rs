@@ -132,7 +132,7 @@ async fn docs_become_descriptions_defaults_and_examples() {
 }
 
 async fn refusal(component: Component) -> String {
-    Host::new().try_load(&component).await.err().expect("the component is refused").to_string()
+    Host::new().try_load(&component).await.expect_err("the component is refused").to_string()
 }
 
 #[tokio::test]
