@@ -90,6 +90,14 @@ fn a_configuration_is_used_only_while_it_is_trusted() {
     assert_eq!(run(folder.path(), &call).code, 0);
     assert_eq!(run(folder.path(), &["trust", "--revoke"]).code, 0);
     assert_eq!(run(folder.path(), &call).code, 2);
+    // A byte order mark, as some editors write it, is kept by edits and costs no trust.
+    std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
+    assert_eq!(run(folder.path(), &["trust"]).code, 0);
+    assert_eq!(run(folder.path(), &call).code, 0);
+    assert_eq!(run(folder.path(), &["grant", "web", "http:GET https://b.example/"]).code, 0);
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with('\u{feff}'));
+    assert_eq!(run(folder.path(), &call).code, 0);
+    assert_eq!(run(folder.path(), &["trust", "--revoke"]).code, 0);
     // What the command names itself does not become more.
     assert_eq!(run(folder.path(), &["trust"]).code, 0);
     let ran = run(folder.path(), &["list", "--plugin", "text.wasm"]);

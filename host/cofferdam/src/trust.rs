@@ -137,11 +137,13 @@ fn digest(path: &Path) -> crate::Result<String> {
     let bytes = read_named_ambient(path, CONFIG_BYTES_MAX);
     let bytes = bytes
         .map_err(|error| Error::Invalid(format!("{} cannot be read: {error}", path.display())))?;
-    // The configuration that was read and trusted has no byte order mark.
-    Ok(hash(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes)))
+    Ok(hash(&bytes))
 }
 
+/// Returns the digest of a configuration, the same with and without a byte order mark: a reader
+/// removes it, and an edit keeps it.
 fn hash(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
