@@ -12,7 +12,7 @@ use async_trait::async_trait;
 pub use error::{ChatError, ChatErrorKind};
 pub use format::{Effort, ResponseFormat, UnknownEffort};
 pub use reply::{Delta, FinishReason, Reply, ReplyBuilder, ReplyStream, Update};
-pub use request::{ChatOptions, ChatRequest, ToolMode};
+pub use request::{ChatOptions, ChatRequest, ToolMode, finite_number};
 
 /// A model behind a provider's API.
 ///

@@ -83,6 +83,7 @@ pub use budget::{BudgetExceeded, BudgetLimits, TokenBudget};
 pub use chat::{
     ChatClient, ChatError, ChatErrorKind, ChatOptions, ChatRequest, Delta, Effort, FinishReason,
     Reply, ReplyBuilder, ReplyStream, ResponseFormat, ToolMode, UnknownEffort, Update,
+    finite_number,
 };
 pub use choice::ChoiceBehavior;
 pub use clock::{Clock, SystemClock};

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub use serde_saphyr::{Location, Spanned};
 
 pub use self::bounded::BoundedDefinition;
-pub use self::settings::{InvalidRequestSetting, RequestSettings, finite_number};
+pub use self::settings::{InvalidRequestSetting, RequestSettings};
 
 /// Maximum number of parser events that aliases may repeat.
 const REPEATED_EVENTS_MAX: usize = 10_000;

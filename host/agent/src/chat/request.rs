@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::trace::TraceContext;
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -82,4 +84,17 @@ pub enum ToolMode {
     None,
     /// The model must call at least one; this one if a name is given.
     Required(Option<String>),
+}
+
+/// Deserializes a number that JSON can hold: models get the settings in it.
+///
+/// # Errors
+/// If the number is infinite or not a number.
+pub fn finite_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        Some(number) if !number.is_finite() => {
+            Err(D::Error::custom(format!("expected a finite number, found {number}")))
+        }
+        number => Ok(number),
+    }
 }

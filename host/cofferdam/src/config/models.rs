@@ -5,10 +5,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::time::Duration;
 
-use cofferdam_agent::Effort;
+use cofferdam_agent::{Effort, finite_number};
 use cofferdam_models::{PromptCaching, ProviderTimeouts};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::{Spanned, Value};
 use url::{Host, Url};
 
@@ -73,16 +72,6 @@ pub struct ModelTable {
     /// Headers of each request, by name.
     #[serde(default)]
     headers: BTreeMap<String, Spanned<Value>>,
-}
-
-/// Deserializes a number that JSON can hold: models get the settings in it.
-fn finite_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    match Option::<f64>::deserialize(deserializer)? {
-        Some(number) if !number.is_finite() => {
-            Err(D::Error::custom(format!("expected a finite number, found {number}")))
-        }
-        number => Ok(number),
-    }
 }
 
 /// `[models.NAME.timeouts]`, in seconds. Omitted keys have the values of the client.

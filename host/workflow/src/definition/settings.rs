@@ -2,9 +2,8 @@
 
 use std::str::FromStr;
 
-use cofferdam_agent::{ChatOptions, Effort};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use cofferdam_agent::{ChatOptions, Effort, finite_number};
+use serde::Deserialize;
 
 /// Options of an agent's requests. They override those of its model.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -103,19 +102,6 @@ impl RequestSettings {
             _ => return Err(InvalidRequestSetting::Unknown { key: key.to_owned() }),
         }
         Ok(())
-    }
-}
-
-/// Deserializes a number that JSON can hold: models get the settings in it.
-///
-/// # Errors
-/// If the number is infinite or not a number.
-pub fn finite_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    match Option::<f64>::deserialize(deserializer)? {
-        Some(number) if !number.is_finite() => {
-            Err(D::Error::custom(format!("expected a finite number, found {number}")))
-        }
-        number => Ok(number),
     }
 }
 
