@@ -57,7 +57,12 @@ impl Sample {
 
     fn call(&self, sink: Option<&dyn CallSink>, work: u64) {
         let Some(sink) = sink else { return spin(work) };
-        let call = ObservedCall { context: &self.context, tool: &self.tool, source: &self.source };
+        let call = ObservedCall {
+            context: &self.context,
+            tool: &self.tool,
+            source: &self.source,
+            began: Instant::now(),
+        };
         let number = sink.begin(&call, &self.arguments);
         spin(work);
         sink.end(number, &call, &self.completion);

@@ -3,7 +3,6 @@
 //! Each thread counts in a part of its own, so that two cores do not write to one cache line; the
 //! parts are joined when the text is made. Outcomes and reasons have the words of the log.
 
-mod starts;
 mod text;
 
 use std::cell::Cell;
@@ -19,7 +18,6 @@ use hashbrown::HashTable;
 use serde_json::{Map, Value};
 
 use crate::capture::{cut, reason};
-use starts::CallStarts;
 pub use text::{Gauge, gauges_text};
 
 /// Number of parts, each for some threads.
@@ -77,7 +75,6 @@ const BOUNDS: [(u64, &str); 21] = [
 pub struct CallMetrics {
     next: Option<Arc<dyn CallSink>>,
     shards: [Shard; SHARDS],
-    starts: CallStarts,
     hasher: RandomState,
     /// Tools that are counted on their own, in all parts together.
     tools: Mutex<BTreeMap<ToolKey, ()>>,
@@ -119,7 +116,6 @@ impl CallMetrics {
         Self {
             next,
             shards: Default::default(),
-            starts: CallStarts::default(),
             hasher: RandomState::new(),
             tools: Mutex::default(),
             refusals: Mutex::default(),
@@ -196,16 +192,15 @@ impl CallMetrics {
 }
 
 impl CallSink for CallMetrics {
-    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> u64 {
+    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> Option<u64> {
         self.shard().in_progress.fetch_add(1, Ordering::Relaxed);
-        let number = self.next.as_ref().map_or(0, |next| next.begin(call, arguments));
-        self.starts.begin(number)
+        self.next.as_ref().and_then(|next| next.begin(call, arguments))
     }
 
-    fn end(&self, number: u64, call: &ObservedCall<'_>, completion: &Completion) {
-        let duration = self.starts.end(number);
+    fn end(&self, number: Option<u64>, call: &ObservedCall<'_>, completion: &Completion) {
+        let duration = call.began.elapsed();
         if let Some(next) = &self.next {
-            next.end(CallStarts::given(number), call, completion);
+            next.end(number, call, completion);
         }
         self.count(call, completion, duration);
     }

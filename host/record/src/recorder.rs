@@ -233,7 +233,7 @@ impl Recorder {
 }
 
 impl CallSink for Recorder {
-    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> u64 {
+    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> Option<u64> {
         let number = self.number();
         let begin = self.capture.begin(number, call, arguments);
         let is_recorded = self.queue.push(QueueItem::Begin(Box::new(begin)), self.on_full);

@@ -23,6 +23,7 @@ pub struct CallRecord {
     /// Identifier that the caller or the host gave to the call.
     pub call_id: String,
     /// Number that the toolset's sink gave to the call ([`CallSink::begin`](crate::sink::CallSink::begin)).
+    /// `None` if there is no sink, or if it does not keep the call.
     #[serde(skip)]
     pub number: Option<u64>,
     /// Session that the call belongs to, if any.

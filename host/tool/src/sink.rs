@@ -4,7 +4,7 @@
 //! future is dropped: the sink then receives a canceled call. Calls that a plugin makes of other
 //! tools take the same path, so the sink receives them as well.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -14,11 +14,12 @@ use crate::{CallContext, Completion, Outcome, RefusedCall, ToolDefinition, ToolS
 /// Receives the calls of a toolset. Called from within the calls, so it must not block.
 pub trait CallSink: Send + Sync {
     /// Receives a call that is about to run, with its decoded arguments. Returns a number for it,
-    /// which [`end`](Self::end) gets and the call's record has as its `number`.
-    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> u64;
+    /// which [`end`](Self::end) gets and the call's record has as its `number`, or `None` if the
+    /// sink does not keep the call.
+    fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> Option<u64>;
 
-    /// Receives the outcome of a call that has begun.
-    fn end(&self, number: u64, call: &ObservedCall<'_>, completion: &Completion);
+    /// Receives the outcome of a call that has begun, also of one without a number.
+    fn end(&self, number: Option<u64>, call: &ObservedCall<'_>, completion: &Completion);
 
     /// Receives a call that did not start, by the name that the caller gave.
     fn refused(&self, name: &str, refused: &RefusedCall, context: &CallContext);
@@ -53,6 +54,8 @@ pub struct ObservedCall<'c> {
     pub tool: &'c ToolDefinition,
     /// Source of the tool.
     pub source: &'c dyn ToolSource,
+    /// Time at which the arguments were decoded, and the call began.
+    pub began: Instant,
 }
 
 impl ObservedCall<'_> {
@@ -67,7 +70,7 @@ impl ObservedCall<'_> {
 pub(crate) struct SinkGuard<'c> {
     sink: Option<&'c dyn CallSink>,
     call: ObservedCall<'c>,
-    number: u64,
+    number: Option<u64>,
 }
 
 impl<'c> SinkGuard<'c> {
@@ -77,14 +80,14 @@ impl<'c> SinkGuard<'c> {
         call: ObservedCall<'c>,
         arguments: &Map<String, Value>,
     ) -> Self {
-        let number = sink.map_or(0, |sink| sink.begin(&call, arguments));
+        let number = sink.and_then(|sink| sink.begin(&call, arguments));
         Self { sink, call, number }
     }
 
     /// Reports the outcome of the call.
     pub(crate) fn end(mut self, completion: &mut Completion) {
         if let Some(sink) = self.sink.take() {
-            completion.record.number = Some(self.number);
+            completion.record.number = self.number;
             sink.end(self.number, &self.call, completion);
         }
     }
@@ -94,7 +97,7 @@ impl Drop for SinkGuard<'_> {
     fn drop(&mut self) {
         let Some(sink) = self.sink.take() else { return };
         let mut completion = Completion::ended(Outcome::Cancelled, self.call.context);
-        completion.record.number = Some(self.number);
+        completion.record.number = self.number;
         completion.record.tool = Some(self.call.tool.name.clone());
         completion.record.plugin = self.call.plugin().cloned();
         sink.end(self.number, &self.call, &completion);
@@ -112,8 +115,8 @@ mod tests {
     use crate::declaration::Declaration;
     use crate::{Functions, Toolset};
 
-    #[derive(Default)]
-    struct Lines(Mutex<Vec<String>>);
+    /// Lines about calls, and the number that each call gets.
+    struct Lines(Mutex<Vec<String>>, Option<u64>);
 
     impl Lines {
         fn take(&self) -> Vec<String> {
@@ -126,21 +129,28 @@ mod tests {
     }
 
     impl CallSink for Lines {
-        fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> u64 {
+        fn begin(&self, call: &ObservedCall<'_>, arguments: &Map<String, Value>) -> Option<u64> {
             let arguments = Value::Object(arguments.clone());
             let (id, tool, source) = (&call.context.call_id, &call.tool.name, call.source.name());
             self.push(format!("begin {id} {tool} {source} {arguments}"));
-            7
+            self.1
         }
 
-        fn end(&self, number: u64, call: &ObservedCall<'_>, completion: &Completion) {
+        fn end(&self, number: Option<u64>, call: &ObservedCall<'_>, completion: &Completion) {
             let CallContext { call_id, .. } = call.context;
+            let number = number.map_or("-".to_owned(), |number| number.to_string());
             self.push(format!("end {number} {call_id} {}", completion.outcome.word()));
         }
 
         fn refused(&self, name: &str, refused: &RefusedCall, context: &CallContext) {
             self.push(format!("refused {} {name}: {refused}", context.call_id));
         }
+    }
+
+    fn lines_and_toolset(number: Option<u64>) -> (Arc<Lines>, Toolset) {
+        let lines = Arc::new(Lines(Mutex::default(), number));
+        let toolset = toolset(&lines);
+        (lines, toolset)
     }
 
     fn toolset(lines: &Arc<Lines>) -> Toolset {
@@ -165,8 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_sink_receives_each_call_once() {
-        let lines = Arc::new(Lines::default());
-        let toolset = toolset(&lines);
+        let (lines, toolset) = lines_and_toolset(Some(7));
         let context = CallContext::new("c1");
         let completion = toolset.call("double", Some(br#"{"a":"2"}"#), &context).await.unwrap();
         assert_eq!(completion.record.number, Some(7));
@@ -180,9 +189,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_that_the_sink_does_not_keep_has_no_number() {
+        let (lines, toolset) = lines_and_toolset(None);
+        let context = CallContext::new("c1");
+        let completion = toolset.call("double", Some(br#"{"a":2}"#), &context).await.unwrap();
+        assert_eq!(completion.record.number, None);
+        assert_eq!(lines.take(), ["begin c1 double math {\"a\":2}", "end - c1 ok"]);
+    }
+
+    #[tokio::test]
     async fn a_dropped_call_ends_as_canceled() {
-        let lines = Arc::new(Lines::default());
-        let toolset = toolset(&lines);
+        let (lines, toolset) = lines_and_toolset(Some(7));
         let context = CallContext::new("c2");
         let call = toolset.call("sleep", None, &context);
         assert!(tokio::time::timeout(Duration::from_millis(5), call).await.is_err());
@@ -201,8 +218,7 @@ mod tests {
             }
             fn ended(&self, _: &crate::invoke::InnerCall<'_>, _: &crate::CallRecord) {}
         }
-        let lines = Arc::new(Lines::default());
-        let toolset = toolset(&lines);
+        let (lines, toolset) = lines_and_toolset(Some(7));
         let outer =
             crate::invoke::OuterCall { call_id: "c3".to_owned(), depth: 1, files: Arc::new(()) };
         let context = CallContext {

@@ -291,7 +291,12 @@ impl Toolset {
             source: &*entry.source,
         };
         let sink = self.inner.sink.as_deref();
-        let observed = ObservedCall { context, tool: &entry.definition, source: &*entry.source };
+        let observed = ObservedCall {
+            context,
+            tool: &entry.definition,
+            source: &*entry.source,
+            began: started + decode,
+        };
         if let Some(Err(failure)) = inner.map(|inner| inner.admit(&asked)) {
             let guard = SinkGuard::begin(sink, observed, arguments.value());
             let outcome = Outcome::Failure(*failure);
