@@ -24,7 +24,8 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], RecordError> {
     Ok(bytes)
 }
 
-fn temporary_name(name: &str) -> Result<String, RecordError> {
+/// Returns the name that a file has until it is complete.
+pub(crate) fn temporary_name(name: &str) -> Result<String, RecordError> {
     let suffix = data_encoding::HEXLOWER.encode(&random::<4>()?);
     Ok(format!("{name}.{suffix}.tmp"))
 }

@@ -67,6 +67,9 @@ pub enum RecordError {
     /// The writer's thread cannot be started.
     #[error("cannot start the thread that writes the log: {0}")]
     Thread(#[source] io::Error),
+    /// The writer's thread has panicked.
+    #[error("the thread that writes the log has panicked; nothing is recorded until a restart")]
+    Panic,
     /// An option has a value that it cannot have.
     #[error("`{option}` is {found}, but must be at least {min}")]
     TooSmall {

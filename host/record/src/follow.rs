@@ -67,7 +67,7 @@ impl LogFollower {
     ///
     /// # Errors
     /// If the directory cannot be read.
-    pub fn poll_items(&mut self) -> Result<Vec<LogItem>, RecordError> {
+    pub(crate) fn poll_items(&mut self) -> Result<Vec<LogItem>, RecordError> {
         let mut segments = SegmentFile::list_all(&self.directory)?;
         if let Some(process) = &self.process {
             segments.retain(|segment| segment.process() == process);

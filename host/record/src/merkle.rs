@@ -86,7 +86,7 @@ impl TreeAccumulator {
     }
 
     /// Appends the hash of a leaf.
-    pub fn append_hash(&mut self, leaf: TreeHash) {
+    pub(crate) fn append_hash(&mut self, leaf: TreeHash) {
         self.append_subtree(0, leaf);
     }
 

@@ -5,7 +5,6 @@
 //! payloads are stored once. Payloads are redacted before they are hashed.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::io::{Read, Write};
 
 use data_encoding::HEXLOWER;
@@ -29,8 +28,6 @@ const KEY: &str = "key";
 const PLAIN_BYTES_MAX: usize = 4096;
 /// Longest payload that is read back, beyond any limit that a recorder has.
 pub(crate) const BLOB_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Number of stored digests that are remembered, so that repeated payloads cost no system call.
-const REMEMBERED_MAX: usize = 4096;
 
 /// Treatment of payloads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +55,6 @@ pub(crate) struct PayloadStore {
     directory: LogDirectory,
     mode: PayloadMode,
     key: [u8; 32],
-    remembered: HashSet<blake3::Hash>,
     bytes_written: u64,
     /// Components that recordings may be of.
     pub(crate) components: ComponentFiles,
@@ -82,20 +78,18 @@ impl PayloadStore {
             directory,
             mode,
             key,
-            remembered: HashSet::new(),
             bytes_written: 0,
             components: ComponentFiles::default(),
             log_bytes_max,
         })
     }
 
-    /// Returns the bytes of blobs written since the last call, and forgets which blobs exist:
-    /// retention may remove some now.
-    pub(crate) fn take_bytes_written(&mut self) -> u64 {
-        self.remembered.clear();
-        std::mem::take(&mut self.bytes_written)
+    /// Starts to count the written bytes again.
+    pub(crate) fn reset_bytes_written(&mut self) {
+        self.bytes_written = 0;
     }
 
+    /// Returns the bytes of blobs written since the last reset.
     pub(crate) fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -110,7 +104,7 @@ impl PayloadStore {
         if self.mode == PayloadMode::None || payload.bytes.is_empty() {
             return (None, None);
         }
-        // Checking is faster than what looks for the damage.
+        // `from_utf8` is faster than `from_utf8_lossy` on valid input.
         let text = std::str::from_utf8(&payload.bytes)
             .map_or_else(|_| String::from_utf8_lossy(&payload.bytes), Cow::Borrowed);
         let clean: Cow<'_, str> =
@@ -140,43 +134,26 @@ impl PayloadStore {
     }
 
     /// Makes retention keep a blob longer. Returns false if the blob is gone.
-    pub(crate) fn keep_again(&mut self, hash: &str) -> bool {
-        let Ok(digest) = blake3::Hash::from_hex(hash) else { return false };
-        if self.remembered.contains(&digest) {
-            return true;
-        }
-        let Some((_, name)) = blob_name(hash) else { return false };
-        let names = [name.clone(), format!("{name}{COMPRESSED}")];
-        let found = names.iter().find(|name| self.directory.facts(name).is_some());
-        if let Some(name) = found {
-            self.directory.touch(name);
-            self.remembered.insert(digest);
-        }
-        found.is_some()
+    pub(crate) fn keep_again(&self, hash: &str) -> bool {
+        blob_name(hash).is_some_and(|(_, name)| {
+            self.directory.touch(&name) || self.directory.touch(&format!("{name}{COMPRESSED}"))
+        })
     }
 
     fn store(&mut self, hash: blake3::Hash, bytes: &[u8]) -> Result<(), RecordError> {
-        if self.remembered.contains(&hash) {
-            return Ok(());
-        }
         let hex = hash.to_hex();
         let Some((folder, mut name)) = blob_name(hex.as_str()) else { return Ok(()) };
         let is_compressed = bytes.len() > PLAIN_BYTES_MAX;
         if is_compressed {
             name.push_str(COMPRESSED);
         }
-        if self.directory.facts(&name).is_some() {
-            // In use again: retention removes the oldest first.
-            self.directory.touch(&name);
-        } else {
-            let content = if is_compressed { compressed(bytes) } else { Cow::Borrowed(bytes) };
-            self.write(&folder, &name, &content)?;
+        // Each use counts, because retention removes the oldest first, also that of other
+        // processes.
+        if self.directory.touch(&name) {
+            return Ok(());
         }
-        if self.remembered.len() >= REMEMBERED_MAX {
-            self.remembered.clear();
-        }
-        self.remembered.insert(hash);
-        Ok(())
+        let content = if is_compressed { compressed(bytes) } else { Cow::Borrowed(bytes) };
+        self.write(&folder, &name, &content)
     }
 
     fn write(&mut self, folder: &str, name: &str, content: &[u8]) -> Result<(), RecordError> {

@@ -55,9 +55,7 @@ pub(crate) enum QueueItem {
     End(Box<EndItem>),
     /// A call that did not start.
     Refused(Box<RefusedItem>),
-    Event(Instant, Box<LogEvent>),
-    /// Reply of a model, with the messages.
-    Exchange(Instant, Box<LogEvent>, Box<ModelExchange>),
+    Event(Box<EventItem>),
     /// Asks for a message when everything before it is on disk.
     Flush(SyncSender<()>),
 }
@@ -79,8 +77,8 @@ pub(crate) struct BeginItem {
     pub(crate) arguments: RawPayload,
 }
 
-/// End of a call: what its entry has besides the start, in a smaller form. One that allocators
-/// serve from a list of the thread costs the caller less.
+/// End of a call: what its entry has besides the start, in a smaller form. Kept small so that
+/// allocating it hits the thread-local free list.
 pub(crate) struct EndItem {
     pub(crate) number: u64,
     pub(crate) at: Instant,
@@ -118,6 +116,16 @@ pub(crate) struct RefusedItem {
     pub(crate) at: Instant,
     pub(crate) entry: CallEntry,
     pub(crate) detail: Option<RawPayload>,
+}
+
+/// Event besides calls.
+pub(crate) struct EventItem {
+    pub(crate) at: Instant,
+    pub(crate) event: LogEvent,
+    /// Messages of a model's reply, if they are stored.
+    pub(crate) exchange: Option<ModelExchange>,
+    /// Bytes of strings and messages.
+    bytes: usize,
 }
 
 /// Queue from the callers to the writer.
@@ -161,10 +169,19 @@ impl QueueItem {
             Self::Refused(refused) => {
                 refused.detail.as_ref().map_or(0, |detail| detail.bytes.len())
             }
-            Self::Exchange(_, _, exchange) => exchange.bytes(),
-            Self::Event(..) | Self::Flush(_) => 0,
+            Self::Event(event) => event.bytes,
+            Self::Flush(_) => 0,
         };
         payloads + ITEM_BYTES
+    }
+}
+
+impl EventItem {
+    pub(crate) fn new(mut event: LogEvent, exchange: Option<ModelExchange>) -> Self {
+        // Strings are cut later, behind redaction, which needs whole secrets.
+        let strings: usize = event.strings().iter().map(|string| string.len()).sum();
+        let bytes = strings + exchange.as_ref().map_or(0, ModelExchange::bytes);
+        Self { at: Instant::now(), event, exchange, bytes }
     }
 }
 
@@ -238,6 +255,13 @@ impl LogQueue {
         self.room.notify_all();
     }
 
+    /// Accepts nothing more, and drops what is in the queue, so that no one waits for it.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        // Dropped without the lock: the items can be many.
+        let _ = std::mem::take(&mut self.lock().items);
+    }
+
     fn wait<'s>(
         &self,
         state: MutexGuard<'s, QueueState>,
@@ -262,9 +286,12 @@ mod tests {
     use super::*;
 
     fn event() -> QueueItem {
-        let event =
-            LogEvent::Grant { plugin: "p".to_owned(), permission: "x".to_owned(), is_added: true };
-        QueueItem::Event(Instant::now(), Box::new(event))
+        grant("x".to_owned())
+    }
+
+    fn grant(permission: String) -> QueueItem {
+        let event = LogEvent::Grant { plugin: "p".to_owned(), permission, is_added: true };
+        QueueItem::Event(Box::new(EventItem::new(event, None)))
     }
 
     #[test]
@@ -276,6 +303,31 @@ mod tests {
         assert!(!queue.push(event(), FullQueue::Drop));
         let batch = queue.take(None, Vec::new());
         assert_eq!((batch.items.len(), batch.dropped), (ITEMS_MAX, 1));
+    }
+
+    #[test]
+    fn the_strings_of_events_count() {
+        let queue = LogQueue::default();
+        for _ in 0..8 {
+            assert!(queue.push(grant("x".repeat(BYTES_MAX / 8)), FullQueue::Drop));
+        }
+        assert!(!queue.push(event(), FullQueue::Drop));
+    }
+
+    #[test]
+    fn no_one_waits_for_a_queue_without_a_writer() {
+        let queue = LogQueue::default();
+        let (done, wait) = std::sync::mpsc::sync_channel(1);
+        assert!(queue.push(QueueItem::Flush(done), FullQueue::Wait));
+        for _ in 1..ITEMS_MAX {
+            assert!(queue.push(event(), FullQueue::Wait));
+        }
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.push(event(), FullQueue::Wait));
+            queue.abandon();
+            assert!(!waiting.join().unwrap());
+        });
+        assert!(wait.recv().is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::components::ComponentFiles;
 use crate::directory::LogDirectory;
 use crate::note::SigningKey;
 use crate::payloads::{PayloadStore, process_digits};
-use crate::queue::{FullQueue, LogQueue, QueueItem};
+use crate::queue::{EventItem, FullQueue, LogQueue, QueueItem};
 use crate::retention::RetentionLimits;
 use crate::segment_writer::SegmentWriter;
 use crate::writer::{LogWriter, WriterState};
@@ -158,21 +158,15 @@ impl Recorder {
 
     /// Records an event besides calls.
     pub fn event(&self, event: LogEvent) {
-        let item = QueueItem::Event(Instant::now(), Box::new(event));
-        self.queue.push(item, self.on_full);
+        self.reply(event, None);
     }
 
     /// Records the reply of a model. Its messages are stored only if the
     /// [options](RecordOptions::stores_conversations) ask for it.
     pub fn reply(&self, event: LogEvent, messages: Option<ModelExchange>) {
-        match messages.filter(|_| self.stores_conversations) {
-            None => self.event(event),
-            Some(messages) => {
-                let (event, messages) = (Box::new(event), Box::new(messages));
-                let item = QueueItem::Exchange(Instant::now(), event, messages);
-                self.queue.push(item, self.on_full);
-            }
-        }
+        let messages = messages.filter(|_| self.stores_conversations);
+        let item = QueueItem::Event(Box::new(EventItem::new(event, messages)));
+        self.queue.push(item, self.on_full);
     }
 
     /// Names the file of a component, which the log keeps once a recording of a call is stored.
@@ -237,13 +231,13 @@ impl CallSink for Recorder {
         let number = self.number();
         let begin = self.capture.begin(number, call, arguments);
         let is_recorded = self.queue.push(QueueItem::Begin(Box::new(begin)), self.on_full);
-        if is_recorded { number } else { 0 }
+        is_recorded.then_some(number)
     }
 
-    fn end(&self, number: u64, call: &ObservedCall<'_>, completion: &Completion) {
+    fn end(&self, number: Option<u64>, call: &ObservedCall<'_>, completion: &Completion) {
         // The first thing, so that the duration is not that of the copies.
         let now = Instant::now();
-        if number != 0 {
+        if let Some(number) = number {
             let end = self.capture.end(number, now, call, completion);
             self.queue.push(QueueItem::End(Box::new(end)), self.on_full);
         }

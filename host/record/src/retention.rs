@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::blocks::{BlockZone, compress_blocks};
 use crate::checkpoint::TOMBSTONES;
-use crate::directory::{LogDirectory, random};
+use crate::directory::{LogDirectory, temporary_name};
 use crate::note::SigningKey;
 use crate::payloads::BLOBS;
 use crate::sealer::record_pruned;
@@ -62,8 +62,7 @@ pub(crate) fn compress(
 ) -> Result<(), RecordError> {
     let stem = &closed.stem;
     let (name, target) = (format!("{stem}{OPEN_SUFFIX}"), format!("{stem}{CLOSED_SUFFIX}"));
-    let suffix = data_encoding::HEXLOWER.encode(&random::<4>()?);
-    let temporary = format!("{target}.{suffix}.tmp");
+    let temporary = temporary_name(&target)?;
     let copied = copy_compressed(directory, &name, &temporary)
         .and_then(|blocks| {
             let zone = ZoneMap { blocks, ..closed.zone.clone() };
@@ -120,6 +119,9 @@ pub(crate) fn prune(
         if !is_over(&blob, left) {
             break;
         }
+        if is_in_use(directory, &blob) {
+            continue;
+        }
         directory.remove(&blob.name)?;
         left = left.saturating_sub(blob.bytes);
         report.blobs += 1;
@@ -136,6 +138,11 @@ pub(crate) fn prune(
     }
     report.bytes_left = left;
     Ok(report)
+}
+
+/// Returns whether a blob was used again since it was listed.
+fn is_in_use(directory: &LogDirectory, blob: &Candidate) -> bool {
+    directory.facts(&blob.name).is_some_and(|facts| facts.modified != blob.modified)
 }
 
 fn remove_segment(
@@ -205,4 +212,22 @@ fn segments(directory: &LogDirectory, now: i64) -> Result<(Vec<Candidate>, u64),
 
 fn is_leftover(name: &str, modified: i64, now: i64) -> bool {
     name.ends_with(".tmp") && now.saturating_sub(modified) > TEMPORARY_SECONDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_that_was_used_since_the_listing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = LogDirectory::create(&folder.path().join("log")).unwrap();
+        directory.write("blob", b"content").unwrap();
+        let modified = directory.facts("blob").unwrap().modified;
+        let blob = |modified| Candidate { modified, bytes: 7, name: "blob".to_owned() };
+        assert!(!is_in_use(&directory, &blob(modified)));
+        assert!(is_in_use(&directory, &blob(modified - 1)));
+        directory.remove("blob").unwrap();
+        assert!(!is_in_use(&directory, &blob(modified)));
+    }
 }

@@ -4,7 +4,6 @@
 //! begins, every 60 seconds, at rotation and at close. A checkpoint is signed only if calls were
 //! written since the last one, so that two idle processes do not keep each other awake.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use crate::RecordError;
@@ -12,7 +11,7 @@ use crate::checkpoint::{
     CheckpointPurpose, EvidenceError, LogCheckpoint, append_tombstone, checkpoint_name,
     read_checkpoint,
 };
-use crate::directory::{LogDirectory, random};
+use crate::directory::LogDirectory;
 use crate::heads::{HEADS_START, HeadMark, heads_line, uncovered};
 use crate::merkle::{TreeAccumulator, TreeHash};
 use crate::note::SigningKey;
@@ -113,18 +112,6 @@ fn remove_checkpoint(directory: &LogDirectory, segment: &str) -> Result<(), Reco
     marks.filter(|mark| mark.segment == segment).try_for_each(|mark| mark.remove(directory))
 }
 
-/// Writes a file under a temporary name, waits for the disk, and renames it.
-fn replace(directory: &LogDirectory, name: &str, text: &str) -> Result<(), RecordError> {
-    let suffix = data_encoding::HEXLOWER.encode(&random::<4>()?);
-    let temporary = format!("{name}.{suffix}.tmp");
-    let mut file = directory.create_file(&temporary)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
-    written
-        .map_err(|error| RecordError::file(name, error))
-        .and_then(|()| directory.rename(&temporary, name))
-        .inspect_err(|_| directory.remove(&temporary).unwrap_or(()))
-}
-
 /// Signs that retention removes a segment, and removes its checkpoint. The caller removes the
 /// segment afterwards: a crash in between leaves a segment that `verify` still accepts.
 pub(crate) fn record_pruned(
@@ -211,7 +198,7 @@ fn publish(
     key: &SigningKey,
 ) -> Result<(String, HeadMark), EvidenceError> {
     let note = state.sign(CheckpointPurpose::State, key)?;
-    replace(directory, &checkpoint_name(&state.segment), &note)?;
+    directory.write_synced(&checkpoint_name(&state.segment), note.as_bytes())?;
     let mark = HeadMark { segment: state.segment.clone(), size: state.size };
     mark.create(directory)?;
     Ok((note, mark))

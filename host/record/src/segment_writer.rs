@@ -164,10 +164,10 @@ impl SegmentWriter {
         self.buffer.len() >= BUFFER_BYTES.min(max)
     }
 
-    /// Writes the buffer. After an error its lines are lost.
-    pub(crate) fn flush(&mut self) -> Result<(), (RecordError, LostRecords)> {
+    /// Writes the buffer. Returns whether it had lines. After an error its lines are lost.
+    pub(crate) fn flush(&mut self) -> Result<bool, (RecordError, LostRecords)> {
         if self.buffer.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let lines = u64::try_from(self.ends.len()).unwrap_or(u64::MAX);
         let written = self.file.write_all(&self.buffer);
@@ -185,7 +185,7 @@ impl SegmentWriter {
         self.buffer.clear();
         self.ends.clear();
         let lost = std::mem::take(&mut self.buffered);
-        written.map_err(|error| (RecordError::file(&self.stem, error), lost))
+        written.map(|()| true).map_err(|error| (RecordError::file(&self.stem, error), lost))
     }
 
     /// Waits until everything is on disk.
@@ -227,7 +227,8 @@ impl SegmentWriter {
         let line = self.sealer.heads_line(self.next);
         self.buffer.extend_from_slice(&line);
         self.end_line();
-        self.flush().map_err(|(error, _)| error.into())
+        self.flush().map_err(|(error, _)| error)?;
+        Ok(())
     }
 
     /// Writes the last lines. The segment is complete even if the last checkpoint fails.

@@ -16,13 +16,13 @@ use crate::exchange::ModelExchange;
 use crate::lines::EventLine;
 use crate::note::SigningKey;
 use crate::payloads::{PayloadStore, RawPayload};
-use crate::queue::{BeginItem, EndItem, LogQueue, QueueBatch, QueueItem, RefusedItem};
+use crate::queue::{BeginItem, EndItem, EventItem, LogQueue, QueueBatch, QueueItem, RefusedItem};
 use crate::recorder::RecorderHealth;
 use crate::retention::{RetentionLimits, compress, prune};
 use crate::sealer::seal_orphans;
 use crate::segment_writer::{ClosedSegment, LostRecords, SegmentWriter};
 use crate::time::ClockAnchor;
-use crate::{CallEntry, EvidenceError, PayloadKind, SpanIds, UtcTime};
+use crate::{CallEntry, EvidenceError, PayloadKind, RecordError, SpanIds, UtcTime};
 
 /// Time between two syncs to disk.
 const SYNC_TIME: Duration = Duration::from_secs(1);
@@ -65,6 +65,10 @@ pub(crate) struct WriterState {
     upkept: Option<Instant>,
     upkeep: Option<JoinHandle<()>>,
     flushes: Vec<SyncSender<()>>,
+    /// True if lines of the batch were written.
+    has_written: bool,
+    /// True if something has failed since the start of the batch.
+    has_failed: bool,
     /// Names of the call that is written, for one search through all of them.
     names: String,
 }
@@ -105,6 +109,7 @@ impl LogWriter {
 
     fn write_batch(&mut self, items: &mut Vec<QueueItem>) {
         let anchor = ClockAnchor::now();
+        (self.state.has_written, self.state.has_failed) = (false, false);
         let mut begun = Vec::new();
         for item in items.drain(..) {
             match item {
@@ -114,11 +119,7 @@ impl LogWriter {
                 }
                 QueueItem::End(end) => self.end(end, anchor),
                 QueueItem::Refused(refused) => self.refused(refused, anchor),
-                QueueItem::Event(at, event) => self.event(anchor.time(at), *event),
-                QueueItem::Exchange(at, event, exchange) => {
-                    let event = self.with_exchange(*event, *exchange);
-                    self.event(anchor.time(at), event);
-                }
+                QueueItem::Event(event) => self.event(*event, anchor),
                 QueueItem::Flush(done) => self.state.flushes.push(done),
             }
             if self.segment.as_ref().is_some_and(|open| open.is_full(self.segment_bytes_max)) {
@@ -135,8 +136,11 @@ impl LogWriter {
         self.flush();
         if !self.state.flushes.is_empty() {
             self.sync();
-            self.state.flushes.drain(..).for_each(|done| done.try_send(()).unwrap_or(()));
         }
+        if self.state.has_written && !self.state.has_failed {
+            self.health(|health| health.is_failing = false);
+        }
+        self.state.flushes.drain(..).for_each(|done| done.try_send(()).unwrap_or(()));
     }
 
     /// Keeps a call that has begun. Most calls end in the same batch and need no line of their own.
@@ -231,7 +235,12 @@ impl LogWriter {
         self.add_call(entry);
     }
 
-    fn event(&mut self, at: UtcTime, mut event: LogEvent) {
+    fn event(&mut self, item: EventItem, anchor: ClockAnchor) {
+        let EventItem { at, mut event, exchange, .. } = item;
+        if let Some(exchange) = exchange {
+            event = self.with_exchange(event, exchange);
+        }
+        let at = anchor.time(at);
         for text in event.strings() {
             self.cleaner.string(text);
             text.truncate(text.floor_char_boundary(EVENT_STRING_BYTES_MAX));
@@ -340,9 +349,10 @@ impl LogWriter {
     fn flush(&mut self) {
         let Some(segment) = &mut self.segment else { return };
         match segment.flush() {
-            Ok(()) => {
+            Ok(false) => {}
+            Ok(true) => {
+                self.state.has_written = true;
                 self.state.unsynced.get_or_insert_with(Instant::now);
-                self.health(|health| health.is_failing = false);
             }
             Err((error, LostRecords { records, drops })) => {
                 // Nothing in the log says what the lost lines had counted.
@@ -410,7 +420,7 @@ impl LogWriter {
         if let Some(upkeep) = self.state.upkeep.take() {
             let _ = upkeep.join();
         }
-        self.payloads.take_bytes_written();
+        self.payloads.reset_bytes_written();
         self.state.upkept = Some(Instant::now());
         let work = self.upkeep(closed);
         let thread = std::thread::Builder::new().name("cofferdam-log-upkeep".to_owned());
@@ -445,8 +455,18 @@ impl LogWriter {
         change(&mut self.health.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn fail(&self, error: &EvidenceError) {
+    fn fail(&mut self, error: &EvidenceError) {
+        self.state.has_failed = true;
         report(&self.health, error);
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.queue.abandon();
+        if std::thread::panicking() {
+            self.fail(&RecordError::Panic.into());
+        }
     }
 }
 

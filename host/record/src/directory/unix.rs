@@ -119,8 +119,7 @@ impl LogDirectory {
         self.replace(name, bytes, |_| Ok(()))
     }
 
-    /// Does so, with the content on disk before the name.
-    #[cfg(feature = "witness")]
+    /// Like [`write`](Self::write), but syncs the content before the rename.
     pub(crate) fn write_synced(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
         self.replace(name, bytes, File::sync_all)
     }
@@ -192,11 +191,14 @@ impl LogDirectory {
         file.metadata().is_ok_and(|facts| facts.nlink() > 0)
     }
 
-    /// Sets the time of the last change to now, so that retention keeps the file longer.
-    pub(crate) fn touch(&self, name: &str) {
+    /// Sets the time of the last change to now, so that retention keeps the file longer. Returns
+    /// false if the file does not exist.
+    pub(crate) fn touch(&self, name: &str) -> bool {
         let now = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
         let times = fs::Timestamps { last_access: now, last_modification: now };
-        let _ = fs::utimensat(self.descriptor.as_fd(), name, &times, AtFlags::SYMLINK_NOFOLLOW);
+        let fd = self.descriptor.as_fd();
+        let touched = fs::utimensat(fd, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+        touched.is_ok() || self.facts(name).is_some()
     }
 
     /// Returns the names in the directory or in a folder below it, in any order.

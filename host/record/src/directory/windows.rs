@@ -123,8 +123,7 @@ impl LogDirectory {
         self.replace(name, bytes, |_| Ok(()))
     }
 
-    /// Does so, with the content on disk before the name.
-    #[cfg(feature = "witness")]
+    /// Like [`write`](Self::write), but syncs the content before the rename.
     pub(crate) fn write_synced(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
         self.replace(name, bytes, File::sync_all)
     }
@@ -201,10 +200,12 @@ impl LogDirectory {
         self.facts(name).is_some()
     }
 
-    /// Sets the time of the last change to now, so that retention keeps the file longer.
-    pub(crate) fn touch(&self, name: &str) {
+    /// Sets the time of the last change to now, so that retention keeps the file longer. Returns
+    /// false if the file does not exist.
+    pub(crate) fn touch(&self, name: &str) -> bool {
         let opened = self.open_at(name, OpenOptions::new().write(true));
-        let _ = opened.map(|file| file.set_modified(SystemTime::now()));
+        let touched = opened.is_ok_and(|file| file.set_modified(SystemTime::now()).is_ok());
+        touched || self.facts(name).is_some()
     }
 
     /// Returns the names in the directory or in a folder below it, in any order.

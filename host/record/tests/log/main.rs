@@ -11,6 +11,7 @@ mod damage;
 mod directories;
 mod filters;
 mod limits;
+mod payloads;
 mod round_trip;
 mod secrets;
 mod stream;
