@@ -1,6 +1,7 @@
 //! Changes while a server runs: plugins, grants, and decisions of the user.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_tests::guest;
@@ -211,6 +212,29 @@ fn decisions_about_permissions_outlive_a_reload() {
         assert_eq!(again["result"]["structuredContent"]["words"], 2, "{choice}: {again}");
         assert!(!std::fs::read_to_string(&config).unwrap().contains("clock"));
     }
+}
+
+#[test]
+fn a_file_that_changes_all_the_time_does_not_delay_a_reload() {
+    let folder = Folder::with("text");
+    let config = folder.0.path().join("c.toml");
+    let text = "[plugins.tool]\ncomponent = \"tool.wasm\"\n";
+    std::fs::write(&config, text).unwrap();
+    let mut pipe = Pipe::start(&[], &["--config", config.to_str().unwrap()]);
+    pipe.call("word_count", json!({ "text": "a b" }));
+    let (log, test) = (folder.0.path().join("app.log"), Arc::new(()));
+    let running = Arc::downgrade(&test);
+    let noise = std::thread::spawn(move || {
+        while running.upgrade().is_some() {
+            std::fs::write(&log, "line").unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    std::fs::write(&config, format!("{text}# changed\n")).unwrap();
+    pipe.has_said("reloaded: the configuration");
+    drop(test);
+    noise.join().unwrap();
 }
 
 #[test]

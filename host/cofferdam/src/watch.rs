@@ -1,42 +1,22 @@
 //! Watches files for changes.
 
+mod directory_watcher;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+
+pub(crate) use self::directory_watcher::{DirectoryWatcher, QUIET};
 
 use crate::error::Context as _;
 use crate::{Operator, Result};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-/// Time without a change after which a change counts as complete: editors write in several steps.
-const QUIET: Duration = Duration::from_millis(150);
 /// Maximum number of watched directories. A larger project has to be built manually.
 const WATCHED_MAX: usize = 4096;
-
-/// Returns a watcher that watches nothing yet, and a channel that receives changed paths. Ignores
-/// read access.
-pub(crate) fn changes(of: &str) -> Result<(RecommendedWatcher, UnboundedReceiver<PathBuf>)> {
-    let (send, receive) = mpsc::unbounded_channel();
-    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if let Ok(event) = event
-            && !event.kind.is_access()
-        {
-            for path in event.paths {
-                // Fails if the receiver is gone.
-                let _ = send.send(path);
-            }
-        }
-    });
-    Ok((watcher.with_context(|| format!("changes of {of} are not noticed"))?, receive))
-}
 
 /// Watched source files of a project.
 pub struct Sources {
     directory: PathBuf,
-    watcher: RecommendedWatcher,
-    watched: BTreeSet<PathBuf>,
-    changes: UnboundedReceiver<PathBuf>,
+    watcher: DirectoryWatcher,
     is_source: fn(&Path) -> bool,
     operator: Operator,
 }
@@ -53,27 +33,20 @@ impl Sources {
         operator: Operator,
     ) -> Result<Self> {
         let directory = directory.canonicalize().context("the project is not there")?;
-        let (watcher, changes) = changes("sources")?;
-        let mut sources =
-            Self { directory, watcher, watched: BTreeSet::new(), changes, is_source, operator };
+        let watcher = DirectoryWatcher::new("sources", operator.clone())?;
+        let mut sources = Self { directory, watcher, is_source, operator };
         sources.watch_directories();
         Ok(sources)
     }
 
-    /// Waits until a source has changed and changes have stopped. Returns false when changes can no
-    /// longer be noticed.
+    /// Waits until a source has changed and changes have stopped, at most two seconds after the
+    /// first one. Returns false when changes can no longer be noticed.
     pub async fn changed(&mut self) -> bool {
-        loop {
-            let Some(first) = self.changes.recv().await else { return false };
-            let mut is_changed = self.is_source(&first);
-            while let Ok(Some(path)) = tokio::time::timeout(QUIET, self.changes.recv()).await {
-                is_changed |= self.is_source(&path);
-            }
-            if is_changed {
-                self.watch_directories();
-                return true;
-            }
-        }
+        let (directory, is_source) = (&self.directory, self.is_source);
+        let is_relevant = |path: &Path| path.strip_prefix(directory).is_ok_and(is_source);
+        let changed = self.watcher.changed(BTreeSet::new(), is_relevant).await;
+        self.watch_directories();
+        changed.is_some()
     }
 
     fn is_source(&self, path: &Path) -> bool {
@@ -83,20 +56,14 @@ impl Sources {
     /// Watches each source directory individually, because a recursive watch would include
     /// directories of toolchains, which can exceed the system's limit.
     fn watch_directories(&mut self) {
-        let mut left = vec![self.directory.clone()];
+        let (mut found, mut left) = (BTreeSet::new(), vec![self.directory.clone()]);
         while let Some(directory) = left.pop() {
-            if self.watched.len() >= WATCHED_MAX {
+            if found.len() >= WATCHED_MAX {
                 self.operator.note(&format!(
                     "changes below {} are not noticed: too many directories",
                     directory.display()
                 ));
-                return;
-            }
-            if self.watched.insert(directory.clone())
-                && let Err(error) = self.watcher.watch(&directory, RecursiveMode::NonRecursive)
-            {
-                self.operator
-                    .note(&format!("changes in {} are not noticed: {error}", directory.display()));
+                break;
             }
             for entry in directory.read_dir().into_iter().flatten().flatten() {
                 // Skips symbolic links, whose targets belong to other owners.
@@ -106,6 +73,8 @@ impl Sources {
                     left.push(entry.path());
                 }
             }
+            found.insert(directory);
         }
+        self.watcher.watch(found);
     }
 }

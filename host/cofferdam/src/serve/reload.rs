@@ -3,63 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::RunningService;
-use crate::Operator;
-use crate::watch::changes;
-
-/// Time to wait after a change for related changes: a component is often written in several steps.
-const QUIET: Duration = Duration::from_millis(150);
-
-/// Interval of attempts to watch a directory that does not exist.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+use crate::watch::{DirectoryWatcher, QUIET};
 
 /// Reloads changed files until the process ends. If a plugin or configuration cannot be loaded,
 /// nothing changes and the operator gets a note.
 pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
-    let (mut watcher, mut changes) = changes("plugins")?;
-    let mut watched = WatchedDirectories::default();
+    let mut watcher = DirectoryWatcher::new("plugins", running.operator.clone())?;
     // A change of one of these reloads everything.
     let mut deciding = running.options.agents.paths();
     deciding.extend(running.options.selection.config.clone());
-    let operator = running.operator.clone();
-    watched.add(&mut watcher, &running.files().await, &operator);
+    let mut files = WatchedFiles::new(running.files().await);
+    watcher.watch(files.directories());
     // The watch is complete from here on. Earlier changes can wait until the first requests are
     // answered.
     tokio::time::sleep(QUIET).await;
-    let mut real = CanonicalFiles::default();
-    let mut unseen: BTreeSet<PathBuf> =
-        running.unnoticed_changes().await.iter().map(|path| real.path(path)).collect();
+    let unnoticed = running.unnoticed_changes().await;
+    let mut unnoticed = WatchedFiles::new(unnoticed).by_path.into_keys().collect();
     loop {
-        let files = running.files().await;
-        let new = watched.add(&mut watcher, &files, &operator);
-        // Not cached across iterations: a directory may have been replaced by a symbolic link, or
-        // the reverse.
-        real = CanonicalFiles::default();
-        let mut paths = std::mem::take(&mut unseen);
-        // Files of a directory that exists again may have changed before it was watched.
-        let files_of_new = files.iter().map(|file| real.path(file));
-        paths.extend(files_of_new.filter(|file| new.iter().any(|it| file.starts_with(it))));
-        if paths.is_empty() {
-            let first = match watched.missing.is_empty() {
-                true => changes.recv().await,
-                false => match tokio::time::timeout(RETRY_INTERVAL, changes.recv()).await {
-                    Ok(first) => first,
-                    Err(_) => continue,
-                },
-            };
-            let Some(first) = first else { return Ok(()) };
-            paths.insert(first);
-        }
-        while let Ok(Some(path)) = tokio::time::timeout(QUIET, changes.recv()).await {
-            paths.insert(path);
-        }
-        watched.remove_deleted(&paths);
-        let changed: Vec<PathBuf> =
-            files.into_iter().filter(|file| paths.contains(&real.path(file))).collect();
+        // The directories of files may have been replaced by symbolic links, or the reverse.
+        files = WatchedFiles::new(running.files().await);
+        watcher.watch(files.directories());
+        let known = std::mem::take(&mut unnoticed);
+        let is_watched = |path: &Path| files.by_path.contains_key(path);
+        let Some(paths) = watcher.changed(known, is_watched).await else { return Ok(()) };
+        let changed = files.changed(&paths);
         let reloaded = if deciding.iter().any(|file| changed.contains(file)) {
             running.reload_all().await
         } else if changed.is_empty() {
@@ -71,85 +40,56 @@ pub(super) async fn follow(running: Arc<RunningService>) -> crate::Result<()> {
     }
 }
 
-/// Directories of all files, because replacing a file changes its inode, and its directory stays.
-#[derive(Default)]
-struct WatchedDirectories {
-    watched: BTreeSet<PathBuf>,
-    /// Directories that do not exist, or that the system does not watch.
-    missing: BTreeSet<PathBuf>,
+/// Watched files by canonical path, because events contain the watched directory's canonical path.
+struct WatchedFiles {
+    by_path: BTreeMap<PathBuf, Vec<PathBuf>>,
 }
 
-impl WatchedDirectories {
-    /// Watches the directories of `files`. Returns those that could not be watched before.
-    fn add(
-        &mut self,
-        watcher: &mut RecommendedWatcher,
-        files: &[PathBuf],
-        operator: &Operator,
-    ) -> Vec<PathBuf> {
-        let mut first_of: BTreeMap<&Path, &PathBuf> = BTreeMap::new();
-        for path in files {
-            first_of.entry(path.parent().unwrap_or(path)).or_insert(path);
+impl WatchedFiles {
+    fn new(files: Vec<PathBuf>) -> Self {
+        let (mut by_path, mut real) = (BTreeMap::<_, Vec<_>>::new(), CanonicalFiles::default());
+        for file in files {
+            by_path.entry(real.path(&file)).or_default().push(file);
         }
-        let mut real = CanonicalFiles::default();
-        let directories: BTreeSet<PathBuf> = first_of
-            .into_values()
-            .filter_map(|path| Some(real.path(path).parent()?.to_owned()))
-            .collect();
-        self.missing.retain(|directory| directories.contains(directory));
-        let mut new = Vec::new();
-        for directory in directories {
-            if self.watched.contains(&directory) {
-                continue;
-            }
-            let shown = directory.display();
-            match watcher.watch(&directory, RecursiveMode::NonRecursive) {
-                Ok(()) => {
-                    if self.missing.remove(&directory) {
-                        new.push(directory.clone());
-                    }
-                    self.watched.insert(directory);
-                }
-                Err(error) => {
-                    if !self.missing.contains(&directory) {
-                        operator.note(&format!("changes in {shown} are not noticed: {error}"));
-                        self.missing.insert(directory);
-                    }
-                }
-            }
-        }
-        new
+        Self { by_path }
     }
 
-    /// Forgets directories that were deleted, which the system no longer watches, to watch them
-    /// again once they exist.
-    fn remove_deleted(&mut self, changed: &BTreeSet<PathBuf>) {
-        let deleted = |directory: &PathBuf| changed.contains(directory) || !directory.exists();
-        let deleted: Vec<_> = self.watched.extract_if(.., |it| deleted(it)).collect();
-        self.missing.extend(deleted);
+    /// Returns the directories of all files: replacing a file changes its inode, and its directory
+    /// stays.
+    fn directories(&self) -> BTreeSet<PathBuf> {
+        self.by_path.keys().filter_map(|path| path.parent()).map(Path::to_owned).collect()
+    }
+
+    /// Returns the files of which `paths` contains the path or the directory.
+    fn changed(&self, paths: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let is_changed = |path: &Path| {
+            paths.contains(path) || path.parent().is_some_and(|parent| paths.contains(parent))
+        };
+        let changed = self.by_path.iter().filter(|(path, _)| is_changed(path));
+        changed.flat_map(|(_, files)| files).cloned().collect()
     }
 }
 
-/// Maps files to canonical paths, because events contain the watched directory's canonical path.
+/// Canonical paths of the directories of files. Many files share few directories.
 #[derive(Default)]
 struct CanonicalFiles {
-    /// Canonical paths of directories. Many files share few directories.
-    directories: HashMap<PathBuf, Option<PathBuf>>,
+    directories: HashMap<PathBuf, PathBuf>,
 }
 
 impl CanonicalFiles {
+    /// Returns the path of a file in its canonical directory, or the absolute path if the directory
+    /// does not exist.
     fn path(&mut self, path: &Path) -> PathBuf {
-        self.found(path).unwrap_or_else(|| path.to_owned())
-    }
-
-    fn found(&mut self, path: &Path) -> Option<PathBuf> {
-        let (directory, name) = (path.parent()?, path.file_name()?);
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return path.to_owned();
+        };
         if let Some(known) = self.directories.get(directory) {
-            return Some(known.as_ref()?.join(name));
+            return known.join(name);
         }
-        let real = std::path::absolute(path).ok();
-        let real = real.and_then(|path| path.parent()?.canonicalize().ok());
-        let found = real.as_ref().map(|real| real.join(name));
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let real = absolute.parent().unwrap_or(directory);
+        let real = real.canonicalize().unwrap_or_else(|_| real.to_owned());
+        let found = real.join(name);
         self.directories.insert(directory.to_owned(), real);
         found
     }
