@@ -245,3 +245,62 @@ fn the_configuration_says_how_often_a_call_that_lost_is_made_again() {
     assert!(!answer.contains("Conflict"), "{answer}: {log}");
     assert_eq!(log.matches("loser").count(), 1, "{answer}: {log}");
 }
+
+/// Makes a call that appends to a file in the store `one` and replaces one in `two`. Until it ends,
+/// changes the file in `two`, but at most `wins_max` times.
+async fn beaten_in_one_of_two_stores(
+    [one, two]: [&Arc<dyn FileStore>; 2],
+    retries_max: u32,
+    wins_max: u32,
+) -> Completion {
+    let (host, mut toolset) = (Host::new(), Toolset::new());
+    let mount = |name: &str, store: &Arc<dyn FileStore>| {
+        Mount::new(MountName::new(name).unwrap(), Arc::clone(store), FileAccess::ReadWrite)
+    };
+    let grants = Grants { mounts: vec![mount("one", one), mount("two", two)], ..Grants::default() };
+    let name = PluginName::new("files").unwrap();
+    let options =
+        PluginOptions { retries_max, ..PluginOptions::new(name, grants, Limits::default()) };
+    let component = Component::from_file_ambient(guest("files"));
+    toolset.add(Arc::new(host.engine.load(&component, options, &()).await.unwrap())).unwrap();
+    let write = async |name: &str, content: String| {
+        two.write(&path(name), content.into_bytes(), WriteMode::Replace).await.unwrap();
+    };
+    write("log", String::new()).await;
+    write("flag", String::new()).await;
+    let script = "append /one/log line; read /two/log; await_change /two/flag; write /two/log mine";
+    let call = tokio::spawn(async move {
+        let context = CallContext::new("c");
+        toolset.call("files", Some(files(script).as_bytes()), &context).await.unwrap()
+    });
+    for number in 0.. {
+        if call.is_finished() {
+            break;
+        }
+        if number < wins_max {
+            write("log", format!("winner {number}")).await;
+        }
+        write("flag", number.to_string()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    call.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_loses_in_one_store_changes_no_other_and_can_be_made_again() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let directories = folders.each_ref().map(|folder| directory(folder.path()));
+    for stores in [[memory(), memory()], directories] {
+        let (log, [one, two]) = (path("log"), stores.each_ref());
+        let ended = beaten_in_one_of_two_stores([one, two], 0, u32::MAX).await;
+        assert_eq!(ended.record.error_type.as_deref(), Some("Conflict"), "{:?}", ended.outcome);
+        assert_eq!(ended.record.files, []);
+        assert!(one.stat(&log).await.is_err(), "the other store is unchanged");
+        let ended = beaten_in_one_of_two_stores([one, two], 100, 20).await;
+        assert_eq!(ended.record.outcome, "ok", "{:?}", ended.outcome);
+        assert!(ended.record.attempts > 1);
+        assert_eq!(ended.record.files.len(), 2);
+        assert_eq!(one.read(&log, 99).await.unwrap(), b"line");
+        assert_eq!(two.read(&log, 99).await.unwrap(), b"mine");
+    }
+}

@@ -363,7 +363,10 @@ impl CodeMode {
                     completion.record.set_files(changes);
                     self.state.past.remember(owner, &values, whole, &mut completion.outcome);
                 }
-                Err(error) => completion.outcome = Outcome::Error(error.into()),
+                Err(error) => {
+                    completion.record.set_files(error.committed.clone());
+                    completion.outcome = Outcome::Error(error.into());
+                }
             }
         }
         completion.record.set_outcome(&completion.outcome);

@@ -33,6 +33,17 @@ pub(crate) async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }
 
+/// Runs `work` to its end even if this future is dropped. Returns `None` if it has panicked or the
+/// runtime is shutting down.
+pub(crate) async fn to_completion<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Option<T> {
+    match Handle::try_current() {
+        Ok(runtime) => runtime.spawn(work).await.ok(),
+        Err(_) => Some(work.await),
+    }
+}
+
 /// Returns whether [`spawn`] can move work to another thread.
 pub(crate) fn can_spawn() -> bool {
     !MAY_BLOCK.get() && Handle::try_current().is_ok()

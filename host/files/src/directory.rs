@@ -70,15 +70,18 @@ use std::{fmt, io};
 use async_trait::async_trait;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use commit::DirectoryCommit;
+use lock::DirectoryLock;
 use tokio::sync::Mutex;
-use tree::Tree;
+use tree::{Tree, root_identity};
 
 use crate::blocking::blocking;
 use crate::content::FileContent;
 use crate::ledger::UsageLedger;
+use crate::store::NoChanges;
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Quota, Room,
-    Scope, Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PreparedCommit,
+    Quota, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Options of a [`DirectoryStore`].
@@ -114,6 +117,8 @@ pub struct DirectoryStore {
     /// Locked by one change at a time, from its checks to its end.
     ledger: Arc<Mutex<UsageLedger>>,
     root: Arc<Path>,
+    /// Identifies the directory, however often and under whichever paths it is open.
+    identity: u64,
     options: DirectoryOptions,
 }
 
@@ -144,18 +149,20 @@ impl DirectoryStore {
     ) -> Result<Self, OpenDirectoryError> {
         let opened = path.canonicalize().and_then(|root| {
             let directory = Dir::open_ambient_dir(&root, ambient_authority())?;
+            let identity = root_identity(&directory, &root)?;
             let tree = Tree::new(directory, options);
             if !options.is_read_only {
                 finish_commits(&tree)?;
             }
-            Ok((root, tree))
+            Ok((root, identity, tree))
         });
-        let (root, tree) =
+        let (root, identity, tree) =
             opened.map_err(|source| OpenDirectoryError { path: path.to_owned(), source })?;
         Ok(Self {
             tree: Arc::new(tree),
             ledger: Arc::new(Mutex::new(UsageLedger::new(options.quota.counts))),
             root: root.into(),
+            identity,
             options,
         })
     }
@@ -196,17 +203,24 @@ impl DirectoryStore {
         let tree = Arc::clone(&self.tree);
         let mut ledger = Arc::clone(&self.ledger).lock_owned().await;
         blocking(move || {
-            let _turn = tree.turn()?;
-            if tree.recover()? {
-                ledger.forget();
-            }
-            if ledger.is_first_change_of_growth() {
-                tree.tidy();
-            }
+            let _turn = begin(&tree, &mut ledger)?;
             change(&tree, &mut ledger)
         })
         .await
     }
+}
+
+/// Begins a change: waits until no other host or store changes the directory, and finishes what a
+/// killed host has left.
+fn begin(tree: &Tree, ledger: &mut UsageLedger) -> Result<DirectoryLock, FileError> {
+    let turn = tree.turn()?;
+    if tree.recover()? {
+        ledger.forget();
+    }
+    if ledger.is_first_change_of_growth() {
+        tree.tidy();
+    }
+    Ok(turn)
 }
 
 /// Finishes the commit of a killed host. Skips it if another host is busy, which finishes by
@@ -232,7 +246,7 @@ impl FileStore for DirectoryStore {
     }
 
     fn locate(&self, path: &StorePath) -> FileLocation {
-        FileLocation::in_store(&*self.root, path)
+        FileLocation::in_store(self.identity, path)
     }
 
     fn names(&self) -> NameRules {
@@ -322,11 +336,17 @@ impl FileStore for DirectoryStore {
             .await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(Box::new(NoChanges));
         }
-        self.change_with(move |tree, ledger| tree.commit(ledger, changes)).await
+        if self.options.is_read_only {
+            return Err(FileError::ReadOnly);
+        }
+        let tree = Arc::clone(&self.tree);
+        let ledger = Arc::clone(&self.ledger).lock_owned().await;
+        let prepared = blocking(move || DirectoryCommit::prepare(tree, ledger, changes)).await?;
+        Ok(Box::new(prepared))
     }
 }
 

@@ -13,9 +13,10 @@ pub use audited::{Access, AccessKind, AccessOutcome, AuditedStore};
 pub use restricted::{PathPatterns, RestrictedStore};
 pub use subtree::Subtree;
 
+use crate::store::NoChanges;
 use crate::{
     Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory,
-    NameRules, Room, Scope, Stat, StorePath, WriteMode,
+    NameRules, PreparedCommit, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// A store that refuses every change with the message of `FILE-20` and forwards everything else.
@@ -105,8 +106,8 @@ impl FileStore for ReadOnly {
         self.store.room().await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
-        if changes.is_empty() { Ok(()) } else { Err(FileError::ReadOnly) }
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
+        if changes.is_empty() { Ok(Box::new(NoChanges)) } else { Err(FileError::ReadOnly) }
     }
 }
 
@@ -213,9 +214,9 @@ impl FileStore for CreateOnly {
         self.store.room().await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         if changes.only_create() {
-            self.store.commit(changes).await
+            self.store.prepare(changes).await
         } else {
             Err(FileError::CreateOnly)
         }

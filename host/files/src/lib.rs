@@ -33,7 +33,6 @@ mod diff;
 mod directory;
 mod error;
 mod file_tools;
-mod finish;
 mod glob;
 mod guard;
 mod ledger;
@@ -60,7 +59,6 @@ pub use file_tools::{
     ApprovalRule, FileAccessError, FileAccessOptions, FileAccessStore, FileAccessTools, ToolAlias,
     UnknownToolWord,
 };
-pub use finish::finish;
 pub use glob::{Glob, GlobError};
 pub use guard::{
     Access, AccessKind, AccessOutcome, AuditedStore, CreateOnly, PathPatterns, ReadOnly,
@@ -89,6 +87,6 @@ pub use search::{
 };
 pub use store::{
     EntryKind, FileLocation, FileReader, FileStore, Listing, ListingEntry, MadeDirectory,
-    OmittedNames, RefusedName, Room, Scope, Stat, Version, WriteMode,
+    OmittedNames, PreparedCommit, RefusedName, Room, Scope, Stat, Version, WriteMode,
 };
 pub use transaction::{CommitError, SharedStore, Transaction, TransactionRecord};

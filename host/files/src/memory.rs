@@ -2,7 +2,8 @@
 //!
 //! It starts empty and is lost when it is dropped. Every operation takes one map lookup and at most
 //! one copy of the content, under one lock for the whole store: readers share it, and a writer
-//! never waits for anything while it holds it.
+//! never waits for anything while it holds it. Changes wait for their turn before: a commit that is
+//! prepared keeps it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,21 +11,25 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 
 use crate::blocking::blocking;
 use crate::changes::Steps;
 use crate::content::FileContent;
 use crate::quota::{Usage, UsageChange};
+use crate::store::NoChanges;
 use crate::{
-    Changes, EntryKind, FileError, FileStore, Listing, ListingEntry, MadeDirectory, Quota, Room,
-    Scope, Stat, StorePath, Version, WriteMode,
+    Changes, EntryKind, FileError, FileStore, Listing, ListingEntry, MadeDirectory, PreparedCommit,
+    Quota, Room, Scope, Stat, StorePath, Version, WriteMode,
 };
 
 /// A file store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     quota: Quota,
-    tree: RwLock<Tree>,
+    tree: Arc<RwLock<Tree>>,
+    /// Locked by one change at a time, from its checks to its end.
+    turns: Arc<Mutex<()>>,
 }
 
 /// All entries except the root, which always exists. The parents of a node are in the map too, and
@@ -54,7 +59,7 @@ impl MemoryStore {
     /// Creates an empty store with the limits `quota`.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
-        Self { quota: quota.of_total(), tree: RwLock::default() }
+        Self { quota: quota.of_total(), ..Self::default() }
     }
 
     /// Locks the tree for reading. A poisoned lock is ignored: no operation can stop halfway, so
@@ -65,6 +70,26 @@ impl MemoryStore {
 
     fn tree_mut(&self) -> RwLockWriteGuard<'_, Tree> {
         self.tree.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other change is made or prepared.
+    async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turns.lock().await
+    }
+}
+
+/// A commit whose changes are made in a copy of the tree.
+struct MemoryCommit {
+    tree: Arc<RwLock<Tree>>,
+    changed: Tree,
+    _turn: OwnedMutexGuard<()>,
+}
+
+#[async_trait]
+impl PreparedCommit for MemoryCommit {
+    async fn commit(self: Box<Self>) -> Result<(), FileError> {
+        *self.tree.write().unwrap_or_else(PoisonError::into_inner) = self.changed;
+        Ok(())
     }
 }
 
@@ -99,10 +124,12 @@ impl FileStore for MemoryStore {
         content: Vec<u8>,
         mode: WriteMode,
     ) -> Result<(), FileError> {
+        let _turn = self.turn().await;
         self.tree_mut().write(path, content, mode, &self.quota)
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
+        let _turn = self.turn().await;
         self.tree_mut().delete(path)
     }
 
@@ -111,14 +138,17 @@ impl FileStore for MemoryStore {
     }
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
+        let _turn = self.turn().await;
         self.tree_mut().create_directory(path, &self.quota)
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
+        let _turn = self.turn().await;
         self.tree_mut().remove_directory(path)
     }
 
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
+        let _turn = self.turn().await;
         self.tree_mut().rename(from, to, &self.quota)
     }
 
@@ -126,16 +156,17 @@ impl FileStore for MemoryStore {
         Ok(Room { quota: self.quota, usage: self.tree().usage })
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
+        if changes.is_empty() {
+            return Ok(Box::new(NoChanges));
+        }
         let changes = blocking(move || changes.load()).await?;
-        let mut tree = self.tree_mut();
-        let usage = tree.usage;
-        changes.check(&self.quota, usage, &mut *tree)?;
+        let turn = Arc::clone(&self.turns).lock_owned().await;
         // Contents are shared, so this copies only names.
-        let mut changed = tree.clone();
+        let mut changed = self.tree().clone();
+        changes.check(&self.quota, changed.usage, &mut changed)?;
         changes.apply(&mut changed)?;
-        *tree = changed;
-        Ok(())
+        Ok(Box::new(MemoryCommit { tree: Arc::clone(&self.tree), changed, _turn: turn }))
     }
 }
 

@@ -52,20 +52,21 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use async_trait::async_trait;
+use commit::BucketCommit;
 use keys::Keys;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 #[cfg(feature = "cloud")]
 pub use open::{BucketOptions, OpenBucketError};
 use requests::Bucket;
-use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::blocking::blocking;
+use crate::blocking::{blocking, to_completion};
 use crate::ledger::UsageLedger;
+use crate::store::NoChanges;
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, Quota, Room, Scope, Stat,
-    StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, PreparedCommit, Quota,
+    Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// A file store in a bucket.
@@ -132,16 +133,13 @@ impl BucketStore {
             return Err(FileError::ReadOnly);
         }
         let ledger = Arc::clone(&self.ledger).lock_owned().await;
-        let work = change(Arc::clone(&self.bucket), ledger);
-        match Handle::try_current() {
-            // This fails if the runtime is shutting down.
-            Ok(runtime) => runtime
-                .spawn(work)
-                .await
-                .unwrap_or_else(|error| Err(io::Error::other(error).into())),
-            Err(_) => work.await,
-        }
+        ended(to_completion(change(Arc::clone(&self.bucket), ledger)).await)
     }
+}
+
+/// Returns the result of work that has ended.
+fn ended<T>(result: Option<Result<T, FileError>>) -> Result<T, FileError> {
+    result.unwrap_or_else(|| Err(io::Error::other("the work was interrupted").into()))
 }
 
 #[async_trait]
@@ -236,13 +234,14 @@ impl FileStore for BucketStore {
         Ok(Room { quota: self.bucket.quota, usage: self.bucket.usage(&mut ledger).await? })
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(Box::new(NoChanges));
         }
         let changes = blocking(move || changes.load()).await?;
-        self.change_with(async move |bucket, mut ledger| bucket.commit(&mut ledger, changes).await)
-            .await
+        let prepare =
+            async move |bucket, ledger| BucketCommit::prepare(bucket, ledger, changes).await;
+        Ok(Box::new(self.change_with(prepare).await?))
     }
 }
 

@@ -8,9 +8,12 @@
 //! the disk space that they take. Both are checked before anything is allocated.
 //!
 //! Costs: a file that is changed is copied as a whole at the first change. A file that is only read
-//! is not copied. Moving a file or a directory copies nothing. Content on disk is read and written
-//! inline and not on another thread, so that dropping a future never interrupts a change. This
-//! usually touches only the page cache; the thread blocks if the disk cannot keep up.
+//! is not copied. Moving a file or a directory copies nothing. Parts of content on disk are read
+//! and written inline and not on another thread. This usually touches only the page cache; the
+//! thread blocks if the disk cannot keep up. Whole files go through a thread that may block.
+//!
+//! Dropping the future of a change leaves the change made as a whole or not at all: everything that
+//! waits comes before the change, and a commit into an overlay is taken back.
 //!
 //! For paths that the call does not change, it sees the last committed state (`FILE-23`). A file
 //! that is read in several steps while another call replaces it may appear partly old, partly new,
@@ -47,9 +50,10 @@ use state::{OverlayState, PathState};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::blocking::blocking;
+use crate::store::NoChanges;
 use crate::{
     Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
-    Room, Scope, Stat, StorePath, WriteMode,
+    PreparedCommit, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Number of attempts to lock the state before waiting, which takes a few microseconds.
@@ -168,17 +172,22 @@ impl Overlay {
     /// Like [`FileStore::commit`], and [`FileError::Conflict`] if a change was refused with that
     /// error. The changes are lost in any case.
     pub async fn commit_changes(&self) -> Result<Vec<ChangedFile>, FileError> {
-        let (conflict, (changes, changed)) = {
-            let mut state = self.state.lock().await;
-            (state.conflict.take(), state.take_changes())
-        };
-        if let Some(path) = conflict {
-            return Err(FileError::Conflict { path });
-        }
+        let (changes, changed) = self.take_changes().await?;
         if !changes.is_empty() {
             self.base.commit(changes).await?;
         }
         Ok(changed)
+    }
+
+    /// Takes the changes out of the overlay, to commit them to the base store.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if a change was refused with that error. The changes are lost then.
+    pub(crate) async fn take_changes(&self) -> Result<(Changes, Vec<ChangedFile>), FileError> {
+        let mut state = self.state.lock().await;
+        let conflict = state.conflict.take();
+        let taken = state.take_changes();
+        conflict.map_or(Ok(taken), |path| Err(FileError::Conflict { path }))
     }
 }
 
@@ -286,9 +295,13 @@ impl FileStore for Overlay {
         self.state.lock().await.room().await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         self.require_writable()?;
-        self.state.lock().await.take_over(changes).await
+        if changes.is_empty() {
+            return Ok(Box::new(NoChanges));
+        }
+        let state = Arc::clone(&self.state).lock_owned().await;
+        Ok(Box::new(nested::OverlayCommit::prepare(state, changes).await?))
     }
 }
 

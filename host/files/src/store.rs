@@ -173,14 +173,53 @@ pub trait FileStore: Send + Sync {
     /// [`FileError::Host`].
     async fn room(&self) -> Result<Room, FileError>;
 
-    /// Makes the changes of a call, unless one of the changed paths is no longer as the call saw it
-    /// (`FILE-23`). No other change of this store happens in between.
+    /// Prepares the changes of a call: waits for its turn, and checks that each changed path is
+    /// still as the call saw it (`FILE-23`). No other change of this store happens before the
+    /// result is committed or dropped.
+    ///
+    /// A caller that prepares changes of several stores waits for them in the order of their
+    /// [locations](Self::locate), and never for one store twice.
     ///
     /// # Errors
     /// [`FileError::Conflict`], [`FileError::Quota`], [`FileError::ReadOnly`], [`FileError::Link`],
-    /// [`FileError::MountPoint`] and [`FileError::Busy`]: nothing has changed. After any other
-    /// error a store that is not on this machine may contain a part of the changes.
-    async fn commit(&self, changes: Changes) -> Result<(), FileError>;
+    /// [`FileError::Busy`], [`FileError::Host`].
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError>;
+
+    /// Makes the changes of a call.
+    ///
+    /// # Errors
+    /// Like [`prepare`](Self::prepare) and [`PreparedCommit::commit`].
+    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+        self.prepare(changes).await?.commit().await
+    }
+}
+
+/// Changes of a call that a store has prepared. Dropping them leaves the store as it was.
+#[async_trait]
+pub trait PreparedCommit: Send {
+    /// Returns whether a service outside of this machine makes the changes. Of several stores,
+    /// those are committed first, because their commits are the most likely to fail.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if another program has changed one of the paths since they were
+    /// prepared, and [`FileError::MountPoint`]: nothing has changed. After any other error a store
+    /// that is not on this machine may contain a part of the changes.
+    async fn commit(self: Box<Self>) -> Result<(), FileError>;
+}
+
+/// Prepared commit without changes.
+pub(crate) struct NoChanges;
+
+#[async_trait]
+impl PreparedCommit for NoChanges {
+    async fn commit(self: Box<Self>) -> Result<(), FileError> {
+        Ok(())
+    }
 }
 
 /// Key of the queue for a file in this process. Equal locations may be two files; two locations are
@@ -197,6 +236,11 @@ impl FileLocation {
         let mut hasher = DefaultHasher::new();
         store.hash(&mut hasher);
         Self { store: hasher.finish(), path: path.clone() }
+    }
+
+    /// Returns the number of the store, which is the same in all of its views.
+    pub(crate) fn store(&self) -> u64 {
+        self.store
     }
 }
 

@@ -3,11 +3,12 @@
 //! A call sees each store through an overlay, its *layer*. An inner call has its own layers over
 //! those of the outer call: it sees the outer call's changes. Its own changes become the outer
 //! call's if it succeeds, and are dropped if it fails. Only the outermost call commits to the
-//! stores, so that all changes become visible together or not at all.
+//! stores: all of them prepare their changes before the first one changes ([`commit`]).
 //!
 //! The permissions of a call are those of its own grant: a call that may only read can call a tool
 //! that may write.
 
+mod commit;
 mod record;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +17,13 @@ use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{ErrorType, FileAccess, ToolError};
 
+use crate::blocking::to_completion;
 use crate::{
     Budget, CreateOnly, FileError, FileStore, Overlay, StorePath, StoreRecorder, StoreRecordings,
-    Subtree, finish,
+    Subtree,
 };
 
+use commit::StoreChanges;
 pub use record::{SharedStore, TransactionRecord};
 
 /// The layers of one call. Clones share state.
@@ -55,9 +58,19 @@ pub struct CommitError {
     pub name: String,
     /// Cause of the failure.
     pub source: FileError,
+    /// Changes of other stores that had been made before and stay. Empty unless the store failed
+    /// after it had prepared its changes.
+    pub committed: Vec<FileChange>,
 }
 
-/// A commit fails because of changes by others, or because the host could not make it.
+impl CommitError {
+    fn new(name: String, source: FileError) -> Self {
+        Self { name, source, committed: Vec::new() }
+    }
+}
+
+/// A commit fails because of changes by others, or because the host could not make it. If other
+/// stores have changed, the error is not transient: a retry would change them again.
 impl From<CommitError> for ToolError {
     fn from(error: CommitError) -> Self {
         let error_type = match error.source {
@@ -73,7 +86,13 @@ impl From<CommitError> for ToolError {
         };
         let service =
             error.source.for_operator().map(|text| format!(" ({text})")).unwrap_or_default();
-        Self::new(error_type).with_detail(format!("{error}{path}{service}"))
+        if error.committed.is_empty() {
+            return Self::new(error_type).with_detail(format!("{error}{path}{service}"));
+        }
+        let remains = "the changes of the call in other stores had already been made";
+        Self::new(error_type)
+            .with_detail(format!("{error}{path}{service}; {remains}"))
+            .without_retry()
     }
 }
 
@@ -181,7 +200,7 @@ impl Transaction {
         };
         for (name, overlay) in overlays {
             if let Some(path) = overlay.conflict().await {
-                return Some(CommitError { name, source: FileError::Conflict { path } });
+                return Some(CommitError::new(name, FileError::Conflict { path }));
             }
         }
         None
@@ -189,11 +208,12 @@ impl Transaction {
 
     /// Ends a call that has succeeded: its changes are made in the stores or become the outer
     /// call's, and are returned. For the outermost call, `effects` decides whether they are made at
-    /// all. Stores are committed one after another, and those before a failure stay changed.
+    /// all.
     ///
     /// # Errors
-    /// The [`conflict`](Self::conflict) of the call, if there is one: then no store is changed.
-    /// Otherwise the error of the first store that refuses the changes.
+    /// The [`conflict`](Self::conflict) of the call, if there is one, or the error of the first
+    /// store that refuses its changes. If other stores have been changed before, it lists their
+    /// changes.
     pub async fn finish(&self, effects: FileEffects) -> Result<Vec<FileChange>, CommitError> {
         if let Some(conflict) = self.conflict().await {
             return Err(conflict);
@@ -202,20 +222,38 @@ impl Transaction {
             std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
         let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
+        // Changes other layers of this call only, which are dropped if this fails.
         for OverlayLayer { name, overlay, .. } in parts {
             if let Err(source) = overlay.commit_changes().await {
-                return Err(CommitError { name, source });
+                return Err(CommitError::new(name, source));
             }
+        }
+        if effects.is_dry_run {
+            return Ok(dry_run(&layers, effects).await);
         }
         let mut changes = Vec::new();
-        for OverlayLayer { name, overlay, .. } in layers {
-            match finish(&overlay, &name, effects).await {
-                Ok(mut changed) => changes.append(&mut changed),
-                Err(source) => return Err(CommitError { name, source }),
-            }
+        for (number, OverlayLayer { name, overlay, .. }) in layers.into_iter().enumerate() {
+            changes.push(StoreChanges::take(number, name, &overlay, effects).await?);
         }
-        Ok(changes)
+        let prepared = commit::prepare(changes).await?;
+        if self.inner.outer.is_some() {
+            return prepared.commit().await;
+        }
+        // Not interrupted between two stores if the caller stops waiting.
+        to_completion(prepared.commit()).await.unwrap_or_else(|| {
+            let interrupted = std::io::Error::other("the commit was interrupted");
+            Err(CommitError::new("files".to_owned(), interrupted.into()))
+        })
     }
+}
+
+/// Returns the changes that the layers would commit.
+async fn dry_run(layers: &[OverlayLayer], effects: FileEffects) -> Vec<FileChange> {
+    let mut changes = Vec::new();
+    for OverlayLayer { name, overlay, .. } in layers {
+        changes.extend(commit::report(name, overlay, effects).await);
+    }
+    changes
 }
 
 #[cfg(test)]

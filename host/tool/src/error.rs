@@ -60,6 +60,13 @@ impl ToolError {
         self
     }
 
+    /// Marks the error as one after which a retry does harm.
+    #[must_use]
+    pub fn without_retry(mut self) -> Self {
+        self.transient = Some(false);
+        self
+    }
+
     /// Shows the value that `format` returns instead of the standard message (`RES-6`). For host
     /// code that builds the error itself and knows what a model may see; there is deliberately no
     /// hook for all errors of a host.

@@ -52,7 +52,8 @@ pub struct CallRecord {
     /// Capabilities that the guest requested and was refused (`RES-10`).
     pub refused: Vec<Refusal>,
     /// Files and directories that the call created, changed and deleted, once the changes are
-    /// permanent; in a dry run, those that it would have.
+    /// permanent; in a dry run, those that it would have. A call that ended with an error has some
+    /// only if one of its stores failed after others had changed.
     pub files: Vec<FileChange>,
     /// True if the call was a dry run, so that no change was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -313,15 +314,25 @@ impl CallRecord {
             self.http_received_bytes.saturating_add(earlier.http_received_bytes);
     }
 
-    /// Returns whether a call that has changed no files can be repeated as if it had never been
-    /// made: it sent nothing to a host, asked no questions, and made no calls except of plugins for
-    /// which the same holds.
+    /// Returns whether a call can be repeated as if it had never been made: it changed no files,
+    /// sent nothing to a host, asked no questions, and made no calls except of plugins for which
+    /// the same holds. Changes that those made to files belong to this call.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
+        !self.has_changed_files() && self.has_only_changed_files()
+    }
+
+    /// Returns whether the call has made permanent changes to files.
+    #[must_use]
+    pub fn has_changed_files(&self) -> bool {
+        !self.is_dry_run && (!self.files.is_empty() || self.files_left_out > 0)
+    }
+
+    fn has_only_changed_files(&self) -> bool {
         let has_asked = self.questions > 0;
         let has_sent = !self.hosts.is_empty() || self.hosts_unlisted > 0;
         // The effects of a remote server or a function of the program are unknown.
-        let is_known = |inner: &Self| inner.plugin.is_some() && inner.is_repeatable();
+        let is_known = |inner: &Self| inner.plugin.is_some() && inner.has_only_changed_files();
         !has_asked && !has_sent && self.inner_left_out == 0 && self.inner.iter().all(is_known)
     }
 

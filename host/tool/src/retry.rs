@@ -41,7 +41,7 @@ pub struct RetryPolicy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryOn {
-    /// Every outcome that is marked transient.
+    /// Every outcome that is marked transient, unless the record lists changes of files.
     #[default]
     Transient,
     /// [`ErrorType::Conflict`], if [the record](crate::CallRecord::is_repeatable) shows no lasting
@@ -76,7 +76,7 @@ impl RetryPolicy {
     fn applies_to(&self, completion: &Completion) -> bool {
         let Completion { outcome, record } = completion;
         match self.on {
-            RetryOn::Transient => outcome.transient() == Some(true),
+            RetryOn::Transient => outcome.transient() == Some(true) && !record.has_changed_files(),
             RetryOn::Conflict => {
                 matches!(outcome, Outcome::Error(error) if error.error_type() == Some(ErrorType::Conflict))
                     && record.is_repeatable()
@@ -198,7 +198,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::record::HostContact;
+    use crate::record::{FileChange, FileChangeKind, HostContact};
     use crate::{
         Annotations, CallRecord, DecodeOptions, InputSchema, Output, ToolError, ToolFailure,
         ToolName,
@@ -332,12 +332,30 @@ mod tests {
         let plugin = crate::record::PluginIdentity { name, digest: "sha256:".into() };
         let of_plugin = CallRecord { plugin: Some(plugin.clone()), ..CallRecord::default() };
         let of_server = CallRecord::default();
-        let inner_has_sent = CallRecord { plugin: Some(plugin), ..has_sent.clone() };
         let calls = |inner: CallRecord| CallRecord { inner: vec![inner], ..CallRecord::default() };
         assert_eq!(attempts(conflict(), calls(of_plugin)).await, 2);
-        for record in [has_sent, has_asked, calls(of_server), calls(inner_has_sent)] {
+        let change = FileChange {
+            mount: "data".into(),
+            path: "a".into(),
+            what: FileChangeKind::Created,
+            bytes: 1,
+            diff: None,
+        };
+        let has_changed = CallRecord { files: vec![change], ..CallRecord::default() };
+        // Changes of an inner call are dropped with those of the call.
+        let inner_has_changed = CallRecord { plugin: Some(plugin.clone()), ..has_changed.clone() };
+        assert_eq!(attempts(conflict(), calls(inner_has_changed)).await, 2);
+        let inner_has_sent = CallRecord { plugin: Some(plugin), ..has_sent.clone() };
+        let lasting = [has_sent, has_asked, calls(of_server), calls(inner_has_sent)];
+        for record in lasting.into_iter().chain([has_changed.clone()]) {
             assert_eq!(attempts(conflict(), record).await, 1);
         }
+        let policy = RetryPolicy::on_transient(3);
+        let ended = policy.run(&context, || {
+            let completion = end(timeout(), &has_changed);
+            async { completion }
+        });
+        assert_eq!(ended.await.record.attempts, 1);
     }
 
     #[tokio::test]

@@ -102,8 +102,9 @@ impl CallFiles {
     }
 
     /// Commits the changes of a successful call, and discards those of any other call. If the
-    /// commit fails, the call fails. It also fails if a change was refused because another call had
-    /// committed first, even if the guest ignored that error (`FILE-23`).
+    /// commit fails, the call fails, and its record lists the changes that remain. It also fails
+    /// if a change was refused because another call had committed first, even if the guest ignored
+    /// that error (`FILE-23`).
     pub(crate) async fn settle(self, completion: &mut Completion, context: &CallContext) {
         let has_succeeded = match completion.outcome {
             Outcome::Cancelled => return,
@@ -130,7 +131,10 @@ impl CallFiles {
                     completion.record.set_files(changes);
                     return;
                 }
-                Err(error) => completion.outcome = Outcome::Error(error.into()),
+                Err(error) => {
+                    completion.record.set_files(error.committed.clone());
+                    completion.outcome = Outcome::Error(error.into());
+                }
             }
         }
         completion.record.set_outcome(&completion.outcome);

@@ -6,6 +6,8 @@
 
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
+#[cfg(unix)]
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
@@ -21,15 +23,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Lockable handle of the root directory.
 pub(super) struct Turns {
     #[cfg(unix)]
-    root: Option<OwnedFd>,
+    root: Option<Arc<OwnedFd>>,
 }
 
 /// Guard of the lock: no other host or store changes the directory while it exists.
-pub(super) struct DirectoryLock<'t> {
+pub(super) struct DirectoryLock {
     #[cfg(unix)]
-    locked: Option<&'t OwnedFd>,
-    #[cfg(not(unix))]
-    _turns: &'t Turns,
+    locked: Option<Arc<OwnedFd>>,
 }
 
 impl Turns {
@@ -39,7 +39,7 @@ impl Turns {
         // A separate handle: locks belong to the handle, and clones of one handle would not exclude
         // each other.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Self { root: openat(root, ".", flags, Mode::empty()).ok() }
+        Self { root: openat(root, ".", flags, Mode::empty()).ok().map(Arc::new) }
     }
 
     #[cfg(not(unix))]
@@ -49,14 +49,14 @@ impl Turns {
 
     /// Waits for the lock, at most [`WAIT_MAX`]. Blocks the thread.
     #[cfg(unix)]
-    pub(super) fn take(&self) -> Result<DirectoryLock<'_>, FileError> {
+    pub(super) fn take(&self) -> Result<DirectoryLock, FileError> {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
         let Some(root) = &self.root else { return Ok(DirectoryLock { locked: None }) };
         let started = Instant::now();
         loop {
             match flock(root, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(DirectoryLock { locked: Some(root) }),
+                Ok(()) => return Ok(DirectoryLock { locked: Some(Arc::clone(root)) }),
                 Err(Errno::WOULDBLOCK | Errno::INTR) if started.elapsed() > WAIT_MAX => {
                     return Err(FileError::Busy);
                 }
@@ -68,16 +68,17 @@ impl Turns {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn take(&self) -> Result<DirectoryLock<'_>, FileError> {
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "there are no locks")]
+    pub(super) fn take(&self) -> Result<DirectoryLock, FileError> {
         let (_, _, _) = (WAIT_MAX, PAUSE, Instant::now());
-        Ok(DirectoryLock { _turns: self })
+        Ok(DirectoryLock {})
     }
 }
 
 #[cfg(unix)]
-impl Drop for DirectoryLock<'_> {
+impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        if let Some(root) = self.locked {
+        if let Some(root) = &self.locked {
             let _unlocked = rustix::fs::flock(root, rustix::fs::FlockOperation::Unlock);
         }
     }

@@ -28,17 +28,12 @@ pub(super) const FLUSHED_SINGLY_MAX: usize = 8;
 const UNFINISHED: &str = "record";
 
 impl Tree {
-    /// Prepares `changes` up to the point after which they will be made even if the host is killed.
-    /// After an error nothing has changed. `recheck` is called last, because preparing takes time.
-    pub(super) fn stage(
-        &self,
-        changes: Changes,
-        recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
-    ) -> Result<Commit<'_>, FileError> {
+    /// Prepares `changes`. After an error nothing has changed.
+    pub(super) fn stage(&self, mut changes: Changes) -> Result<StagedCommit, FileError> {
         let directory = self.make_commit_directory()?;
-        let staged = StagingArea { tree: self, directory: &directory }.prepare(changes, recheck);
+        let staged = StagingArea { tree: self, directory: &directory }.prepare(&mut changes);
         match staged {
-            Ok(record) => Ok(Commit::new(self, directory, record, Phase::Vacate)),
+            Ok(record) => Ok(StagedCommit { directory, record, changes }),
             Err(error) => {
                 self.clear_commit(&directory);
                 Err(error)
@@ -59,31 +54,61 @@ impl Tree {
     }
 }
 
+/// A commit whose record has no name yet: a host that is killed has changed nothing.
+pub(super) struct StagedCommit {
+    directory: Dir,
+    record: CommitRecord,
+    /// The changes, without the contents.
+    changes: Changes,
+}
+
+impl StagedCommit {
+    /// Gives the record its name. From then on the changes will be made even if the host is killed.
+    /// After an error nothing has changed. `recheck` is called before, because preparing takes
+    /// time.
+    pub(super) fn begin(
+        self,
+        tree: &Tree,
+        recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
+    ) -> Result<Commit<'_>, FileError> {
+        match recheck(&self.changes).and_then(|()| self.name_record(tree)) {
+            Ok(()) => Ok(Commit::new(tree, self.directory, self.record, Phase::Vacate)),
+            Err(error) => {
+                self.discard(tree);
+                Err(error)
+            }
+        }
+    }
+
+    fn name_record(&self, tree: &Tree) -> Result<(), FileError> {
+        tree.faults.point(CommitStep::NameRecord)?;
+        self.directory.rename(UNFINISHED, &self.directory, Phase::Vacate.file_name())?;
+        if tree.options.is_durable {
+            flush_names(&self.directory);
+            flush_names(&tree.root);
+        }
+        Ok(())
+    }
+
+    /// Removes everything that was prepared.
+    pub(super) fn discard(self, tree: &Tree) {
+        tree.clear_commit(&self.directory);
+    }
+}
+
 struct StagingArea<'t> {
     tree: &'t Tree,
     directory: &'t Dir,
 }
 
 impl StagingArea<'_> {
-    fn prepare(
-        &self,
-        mut changes: Changes,
-        recheck: impl FnOnce(&Changes) -> Result<(), FileError>,
-    ) -> Result<CommitRecord, FileError> {
-        let record = self.plan(&changes)?;
-        self.write_contents(&mut changes)?;
+    fn prepare(&self, changes: &mut Changes) -> Result<CommitRecord, FileError> {
+        let record = self.plan(changes)?;
+        self.write_contents(changes)?;
         self.tree.faults.point(CommitStep::WriteRecord)?;
         let file = record.write(self.directory, UNFINISHED)?;
         if self.tree.options.is_durable {
             file.sync_all()?;
-        }
-        drop(file);
-        recheck(&changes)?;
-        self.tree.faults.point(CommitStep::NameRecord)?;
-        self.directory.rename(UNFINISHED, self.directory, Phase::Vacate.file_name())?;
-        if self.tree.options.is_durable {
-            flush_names(self.directory);
-            flush_names(&self.tree.root);
         }
         Ok(record)
     }

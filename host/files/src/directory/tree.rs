@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
@@ -62,7 +63,7 @@ impl Tree {
     }
 
     /// Waits until no other host or store changes the directory.
-    pub(super) fn turn(&self) -> Result<DirectoryLock<'_>, FileError> {
+    pub(super) fn turn(&self) -> Result<DirectoryLock, FileError> {
         self.turns.take()
     }
 
@@ -242,6 +243,17 @@ fn directory_version(metadata: &Metadata) -> Version {
     let mut hasher = DefaultHasher::new();
     identity(metadata).hash(&mut hasher);
     Version(hasher.finish())
+}
+
+/// Returns what identifies the root directory `path`, also if it can be reached under other paths.
+pub(super) fn root_identity(root: &Dir, path: &Path) -> io::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    if cfg!(unix) {
+        identity(&root.dir_metadata()?).hash(&mut hasher);
+    } else {
+        path.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
 }
 
 /// Returns a value that stays the same for as long as a file or a directory exists.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::changes::{NewContent, RemovedPath};
 use crate::{
-    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, Room, Scope,
-    Stat, StorePath, WriteMode,
+    Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PreparedCommit,
+    Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Kind of an operation.
@@ -118,7 +118,11 @@ impl AuditedStore {
     }
 }
 
-impl PendingOperation<'_> {
+impl<'a> PendingOperation<'a> {
+    fn of_commit(observer: &'a Observer, steps: Vec<AuditedStep>) -> Self {
+        Self { observer, steps, is_committed: true, is_reported: false }
+    }
+
     fn end<T>(mut self, result: Result<T, FileError>) -> Result<T, FileError> {
         self.tell(result.as_ref().map_or_else(AccessOutcome::Failed, |_| AccessOutcome::Done));
         result
@@ -237,15 +241,36 @@ impl FileStore for AuditedStore {
         self.store.room().await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         let steps = changes.steps();
-        let pending = PendingOperation {
-            observer: &self.observer,
-            steps,
-            is_committed: true,
-            is_reported: false,
-        };
-        pending.end(self.store.commit(changes).await)
+        match self.store.prepare(changes).await {
+            Ok(prepared) => Ok(Box::new(AuditedCommit {
+                observer: Arc::clone(&self.observer),
+                steps,
+                prepared,
+            })),
+            Err(error) => PendingOperation::of_commit(&self.observer, steps).end(Err(error)),
+        }
+    }
+}
+
+/// A prepared commit, which is not reported if it is dropped.
+struct AuditedCommit {
+    observer: Observer,
+    steps: Vec<AuditedStep>,
+    prepared: Box<dyn PreparedCommit>,
+}
+
+#[async_trait]
+impl PreparedCommit for AuditedCommit {
+    fn is_remote(&self) -> bool {
+        self.prepared.is_remote()
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), FileError> {
+        let Self { observer, steps, prepared } = *self;
+        let pending = PendingOperation::of_commit(&observer, steps);
+        pending.end(prepared.commit().await)
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::changes::{NewContent, RemovedPath};
 use crate::{
     Changes, EntryKind, FileError, FileLocation, FileReader, FileStore, Glob, GlobError, Listing,
-    MadeDirectory, NameRules, Room, Scope, Stat, StorePath, WriteMode,
+    MadeDirectory, NameRules, PreparedCommit, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Glob patterns that match paths and everything below them: a pattern without `/` is compared with
@@ -238,7 +238,7 @@ impl FileStore for RestrictedStore {
         self.store.room().await
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         for vacated in &changes.vacated {
             match vacated {
                 RemovedPath::File(path) | RemovedPath::Directory(path) => self.removable(path)?,
@@ -252,7 +252,7 @@ impl FileStore for RestrictedStore {
                 NewContent::Moved { .. } | NewContent::File { .. } | NewContent::Directory => {}
             }
         }
-        self.store.commit(changes).await
+        self.store.prepare(changes).await
     }
 }
 

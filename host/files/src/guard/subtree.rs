@@ -7,9 +7,10 @@ use async_trait::async_trait;
 
 use crate::changes::{NewContent, RemovedPath};
 use crate::path::RESERVED_PREFIX;
+use crate::store::NoChanges;
 use crate::{
     Changes, FileError, FileLocation, FileStore, Listing, MadeDirectory, NameRules, PathError,
-    QuotaExceeded, Room, Scope, Stat, StorePath, WriteMode,
+    PreparedCommit, QuotaExceeded, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// One directory of a store, presented as a whole store: paths are relative to that directory, also
@@ -198,9 +199,9 @@ impl FileStore for Subtree {
         Ok(Room { quota, usage })
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(Box::new(NoChanges));
         }
         let missing = self.missing_roots().await?;
         let mut changes = changes.moved_below(|path| self.below(path))?;
@@ -214,7 +215,26 @@ impl FileStore for Subtree {
                 changes.filled.splice(0..0, roots);
             }
         }
-        self.above(self.store.commit(changes).await)
+        let prepared = self.above(self.store.prepare(changes).await)?;
+        Ok(Box::new(SubtreeCommit { view: self.clone(), prepared }))
+    }
+}
+
+/// A commit of the underlying store.
+struct SubtreeCommit {
+    view: Subtree,
+    prepared: Box<dyn PreparedCommit>,
+}
+
+#[async_trait]
+impl PreparedCommit for SubtreeCommit {
+    fn is_remote(&self) -> bool {
+        self.prepared.is_remote()
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), FileError> {
+        let Self { view, prepared } = *self;
+        view.above(prepared.commit().await)
     }
 }
 

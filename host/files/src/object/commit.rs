@@ -6,40 +6,72 @@
 //! another host between check and request go unnoticed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::OwnedMutexGuard;
 
 use super::change::ObjectNode;
-use super::draft::ObjectDraft;
-use super::keys;
+use super::draft::{ObjectChanges, ObjectDraft};
 use super::requests::Bucket;
+use super::{ended, keys};
+use crate::blocking::to_completion;
 use crate::changes::{NewContent, RemovedPath};
 use crate::ledger::UsageLedger;
-use crate::{Changes, FileError, StorePath, Version};
+use crate::{Changes, FileError, PreparedCommit, StorePath, Usage, Version};
 
 /// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-impl Bucket {
-    pub(super) async fn commit(
-        &self,
-        ledger: &mut UsageLedger,
+/// A commit whose requests have not been sent. No other change of this store is made before it is
+/// dropped; other hosts are noticed by the conditions of its puts.
+pub(super) struct BucketCommit {
+    bucket: Arc<Bucket>,
+    ledger: OwnedMutexGuard<UsageLedger>,
+    difference: ObjectChanges,
+    /// Usage of the store after the changes.
+    usage: Usage,
+}
+
+impl BucketCommit {
+    pub(super) async fn prepare(
+        bucket: Arc<Bucket>,
+        mut ledger: OwnedMutexGuard<UsageLedger>,
         changes: Changes,
-    ) -> Result<(), FileError> {
+    ) -> Result<Self, FileError> {
         let mut draft = ObjectDraft::default();
-        self.check_expected(&mut draft, &changes.expected).await?;
-        self.check_vacated(&mut draft, &changes.vacated).await?;
-        self.check_above(&changes).await?;
-        let usage = self.usage(ledger).await?;
+        bucket.check_expected(&mut draft, &changes.expected).await?;
+        bucket.check_vacated(&mut draft, &changes.vacated).await?;
+        bucket.check_above(&changes).await?;
+        let usage = bucket.usage(&mut ledger).await?;
         let (before, after) = (changes.before, changes.after);
-        self.quota.check_difference(usage, before, after)?;
-        self.record_moved(&mut draft, &changes).await?;
+        bucket.quota.check_difference(usage, before, after)?;
+        bucket.record_moved(&mut draft, &changes).await?;
         rearrange(&mut draft, changes)?;
-        self.send(draft.into_difference()).await.inspect_err(|_| ledger.forget())?;
-        ledger.enter(usage.exchanged(before, after));
-        Ok(())
+        let usage = usage.exchanged(before, after);
+        Ok(Self { bucket, ledger, difference: draft.into_difference(), usage })
+    }
+}
+
+#[async_trait]
+impl PreparedCommit for BucketCommit {
+    fn is_remote(&self) -> bool {
+        true
     }
 
+    async fn commit(self: Box<Self>) -> Result<(), FileError> {
+        let Self { bucket, mut ledger, difference, usage } = *self;
+        let sent = async move {
+            bucket.send(difference).await.inspect_err(|_| ledger.forget())?;
+            ledger.enter(usage);
+            Ok(())
+        };
+        ended(to_completion(sent).await)
+    }
+}
+
+impl Bucket {
     /// Checks that each path is as the call saw it, and adds the files to the draft.
     async fn check_expected(
         &self,

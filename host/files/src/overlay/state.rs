@@ -219,8 +219,8 @@ impl OverlayState {
         }
         let natural = match self.base_path(path) {
             Ok(natural) => natural,
-            Err(MissingParent(true)) => return Ok(PathState::BelowFile),
-            Err(MissingParent(false)) => return Ok(PathState::Missing { natural: None }),
+            Err(NoParent::File) => return Ok(PathState::BelowFile),
+            Err(NoParent::Missing) => return Ok(PathState::Missing { natural: None }),
         };
         match self.nodes.get(path).map(|node| node.now.clone()) {
             Some(CurrentState::Gone) => Ok(PathState::Missing { natural }),
@@ -276,7 +276,7 @@ impl OverlayState {
 
     /// Returns the path in the base store that corresponds to `path`; `None` if its directory is
     /// new.
-    pub(super) fn base_path(&self, path: &StorePath) -> Result<Option<StorePath>, MissingParent> {
+    pub(super) fn base_path(&self, path: &StorePath) -> Result<Option<StorePath>, NoParent> {
         // Most calls read a lot before their first change.
         if self.nodes.is_empty() {
             return Ok((!path.is_root()).then(|| path.clone()));
@@ -287,8 +287,8 @@ impl OverlayState {
         for directory in above {
             match self.nodes.get(&directory).map(|node| &node.now) {
                 None => {}
-                Some(CurrentState::Gone) => return Err(MissingParent(false)),
-                Some(CurrentState::File(_)) => return Err(MissingParent(true)),
+                Some(CurrentState::Gone) => return Err(NoParent::Missing),
+                Some(CurrentState::File(_)) => return Err(NoParent::File),
                 Some(CurrentState::Directory { origin, .. }) => {
                     nearest = (directory.clone(), origin.clone())
                 }
@@ -419,8 +419,13 @@ impl OverlayState {
     }
 }
 
-/// Reason why a path cannot exist: something above it is a file (true) or missing (false).
-pub(super) struct MissingParent(bool);
+/// Reason why a path cannot exist.
+pub(super) enum NoParent {
+    /// Something above it is a file.
+    File,
+    /// Something above it is missing.
+    Missing,
+}
 
 pub(super) fn length(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)

@@ -1,5 +1,7 @@
 //! Tests of overlays beyond the checks that all stores share.
 
+use std::time::Duration;
+
 use super::*;
 use crate::{CreateOnly, DirectoryOptions, DirectoryStore, MemoryStore, Quota, testing};
 
@@ -321,4 +323,42 @@ async fn an_inner_call_sees_the_changes_of_the_outer_one_and_the_store_sees_neit
         [(ChangeKind::Created, 5)]
     );
     assert_eq!(store.read(&path("a"), 9).await.unwrap(), b"inner");
+}
+
+#[tokio::test]
+async fn an_inner_commit_that_is_stopped_at_any_point_is_made_as_a_whole_or_not_at_all() {
+    let mut stopped = 0;
+    for polls in 1.. {
+        let store = Arc::new(MemoryStore::new(Quota::default()));
+        store.write(&path("old"), b"old".to_vec(), WriteMode::Create).await.unwrap();
+        let outer = Overlay::new(store, &Budget::new(1 << 20));
+        let before = outer.room().await.unwrap();
+        let inner = Overlay::new(Arc::new(outer.clone()), &Budget::new(1 << 20));
+        inner.rename(&path("old"), &path("moved")).await.unwrap();
+        for name in ["a", "b", "c"] {
+            inner.write(&path(name), b"new".to_vec(), WriteMode::Create).await.unwrap();
+        }
+        let mut commit = Box::pin(inner.commit_changes());
+        let mut is_done = false;
+        for _ in 0..polls {
+            is_done = futures_util::poll!(&mut commit).is_ready();
+            if is_done {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(commit);
+        let listed = outer.list(&StorePath::ROOT, Scope::Children).await.unwrap().entries;
+        let names: Vec<_> = listed.iter().map(|entry| entry.name.as_str()).collect();
+        let room = outer.room().await.unwrap();
+        assert_eq!(room.quota, before.quota, "{polls}");
+        if is_done {
+            assert_eq!(names, ["a", "b", "c", "moved"]);
+            break;
+        }
+        stopped += 1;
+        assert_eq!((names, room.usage), (vec!["old"], before.usage), "{polls}");
+        assert_eq!(outer.read(&path("old"), 9).await.unwrap(), b"old");
+    }
+    assert!(stopped > 0);
 }

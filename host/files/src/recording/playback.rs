@@ -8,9 +8,10 @@ use cofferdam_tool::recording::{
 };
 
 use super::{error_named, played_listing, played_room, played_stat};
+use crate::store::NoChanges;
 use crate::{
-    Changes, FileError, FileStore, Listing, MadeDirectory, NameRules, Quota, Room, Scope, Stat,
-    StorePath, Usage, WriteMode,
+    Changes, FileError, FileStore, Listing, MadeDirectory, NameRules, PreparedCommit, Quota, Room,
+    Scope, Stat, StorePath, Usage, WriteMode,
 };
 
 /// Store that answers what a recording contains. Anything else does not exist and is reported. It
@@ -187,7 +188,7 @@ impl FileStore for PlaybackStore {
         }
     }
 
-    async fn commit(&self, _: Changes) -> Result<(), FileError> {
-        Ok(())
+    async fn prepare(&self, _: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
+        Ok(Box::new(NoChanges))
     }
 }

@@ -12,7 +12,7 @@ use cofferdam_tool::recording::{RecordedBytes, RecordedLookup, RecordedPiece, Re
 use super::{error_name, error_named, lookup, recorded_listing, recorded_room, recorded_stat};
 use crate::{
     Changes, FileError, FileLocation, FileReader, FileStore, Listing, MadeDirectory, NameRules,
-    Room, Scope, Stat, StorePath, WriteMode,
+    PreparedCommit, Room, Scope, Stat, StorePath, WriteMode,
 };
 
 /// Maximum bytes of one file that are recorded.
@@ -386,8 +386,8 @@ impl FileStore for StoreRecorder {
         room
     }
 
-    async fn commit(&self, changes: Changes) -> Result<(), FileError> {
-        self.store.commit(changes).await
+    async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
+        self.store.prepare(changes).await
     }
 }
 

@@ -49,6 +49,7 @@ all![
     versions_tell_states_apart,
     a_commit_is_all_that_a_call_did,
     a_dropped_overlay_leaves_no_trace,
+    a_prepared_commit_is_made_or_dropped,
     the_first_to_commit_wins,
     directories_count_as_entries,
     a_refused_change_changes_nothing,
@@ -395,6 +396,25 @@ async fn a_dropped_overlay_leaves_no_trace(store: Store) -> Checked {
     drop(files);
     expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ d/a".into()))?;
     expect("content", read(&store, "d/a").await, Ok(b"1".to_vec()))
+}
+
+async fn a_prepared_commit_is_made_or_dropped(store: Store) -> Checked {
+    expect("write", create(&store, "d/a", b"1").await, Ok(()))?;
+    let prepare = async || {
+        let (call, files) = overlay(&store);
+        expect("change", replace(&files, "d/a", b"2").await, Ok(()))?;
+        expect("new", create(&files, "x/y", b"3").await, Ok(()))?;
+        let (changes, _) = text(call.take_changes().await).map_err(Mismatch)?;
+        text(store.prepare(changes).await).map_err(Mismatch)
+    };
+    drop(prepare().await?);
+    expect("dropped", list(&store, "", Scope::Recursive).await, Ok("d/ d/a".into()))?;
+    expect("content", read(&store, "d/a").await, Ok(b"1".to_vec()))?;
+    expect("nothing waits", create(&store, "b", b"4").await, Ok(()))?;
+    expect("made", text(prepare().await?.commit().await), Ok(()))?;
+    expect("listing", list(&store, "", Scope::Recursive).await, Ok("d/ x/ b d/a x/y".into()))?;
+    expect("content", read(&store, "d/a").await, Ok(b"2".to_vec()))?;
+    expect("nothing waits", delete(&store, "b").await, Ok(()))
 }
 
 async fn the_first_to_commit_wins(store: Store) -> Checked {
