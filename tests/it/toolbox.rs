@@ -303,6 +303,13 @@ async fn an_inner_call_ends_with_the_outer_one() {
     let ended = tokio::time::timeout(Duration::from_secs(20), async {
         tokio::join!(scene.run(steps, &context), canceller).0
     });
-    assert_eq!(ended.await.expect("it ends").record.outcome, "cancelled");
+    let record = ended.await.expect("it ends").record;
+    assert_eq!(record.outcome, "cancelled");
+    let inner: Vec<_> = record
+        .inner
+        .iter()
+        .map(|inner| (inner.call_id.as_str(), inner.tool.as_ref().unwrap().as_str(), inner.outcome))
+        .collect();
+    assert_eq!(inner, [("c.1", "files", "cancelled")]);
     assert_eq!(scene.content("a").await, None);
 }

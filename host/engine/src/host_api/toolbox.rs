@@ -82,6 +82,20 @@ impl Toolbox {
     }
 }
 
+/// Record of an inner call that the guest waits for. Dropping it adds the record to those of the
+/// outer call, also when the outer call is stopped meanwhile.
+struct PendingRecord<'r> {
+    records: &'r mut InnerRecords,
+    /// Record of a stopped call until the call has ended; `None` if nothing has run.
+    record: Option<CallRecord>,
+}
+
+impl Drop for PendingRecord<'_> {
+    fn drop(&mut self) {
+        self.records.extend(self.record.take());
+    }
+}
+
 impl CallState {
     /// Returns the granted tools that exist.
     fn granted_tools(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
@@ -161,9 +175,15 @@ impl CallState {
     ) -> Result<Vec<Content>, Error> {
         let call = self.inner_call(name, arguments_json)?;
         let runtime = call.runtime.clone();
+        let mut pending = PendingRecord {
+            records: &mut self.toolbox.records,
+            record: Some(call.stopped_record()),
+        };
         let ended = AbortOnDropHandle::new(runtime.spawn(call.run())).await;
-        let InnerEnd { result, record } = ended.unwrap_or_else(|_| InnerEnd::of_panic(None));
-        self.toolbox.records.extend(record);
+        // Only a panic ends the task before the call.
+        let InnerEnd { result, record } =
+            ended.unwrap_or_else(|_| InnerEnd::of_panic(pending.record.take()));
+        pending.record = record;
         result.map_err(Error::from)
     }
 
