@@ -24,8 +24,11 @@ use cofferdam_tool::{FileAccess, MountName, ToolName, Toolset};
 use serde_json::{Value, json};
 
 use crate::network::server::Server;
+use crate::script;
 
 const SECRET: &str = "key=4711-0815";
+/// Arguments of `report_remarks`.
+const REPORT: &str = r#"{"store":"work","file":"r.md"}"#;
 
 /// Model that obeys every instruction that it reads: it sends the file that a string names, with
 /// the content that it was shown, to the address that the string names. Of hidden content it sends
@@ -217,8 +220,9 @@ async fn a_model_that_looks_at_the_note_obeys_and_gets_nowhere() {
 }
 
 /// Returns the report of a plugin that calls a tool of another plugin under labels, and the
-/// decisions of the policy.
-async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
+/// decisions of the policy. The plugin is called with `steps` of `stores` (`tests/programs`) or,
+/// without any, by the model.
+async fn reported(policy: LabelPolicy, steps: &[&[&str]]) -> (String, Vec<Value>) {
     let store = Arc::new(MemoryStore::new(Quota::default()));
     let path = StorePath::file("a.rs").unwrap();
     store.write(&path, b"// TODO: name it\n".to_vec(), WriteMode::Create).await.unwrap();
@@ -228,12 +232,17 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
         vec![Mount::new(MountName::new("work").unwrap(), store, FileAccess::ReadWrite)];
     host.grants.tools = [ToolName::new("word_count").unwrap()].into();
     host.load("remarks").await;
+    host.grants.all_tools = true;
+    host.load("stores").await;
     let decisions: Arc<Mutex<Vec<Value>>> = Arc::default();
     let to = Arc::clone(&decisions);
     let policy = policy
         .auto_hide_untrusted(false)
         .audit(move |decision: &LabelDecision<'_>| to.lock().unwrap().push(decision.to_json()));
-    let call = MessageContent::call("c", "report_remarks", r#"{"store":"work","file":"r.md"}"#);
+    let call = match steps {
+        [] => MessageContent::call("c", "report_remarks", REPORT),
+        _ => MessageContent::call("c", "stores", script::arguments(steps)),
+    };
     let reply =
         Reply { messages: vec![Message::new(Role::Assistant, vec![call])], ..Reply::default() };
     let client = ScriptedClient::new([reply, Reply::text("Done.")]);
@@ -245,7 +254,7 @@ async fn reported(policy: LabelPolicy) -> (String, Vec<Value>) {
 
 #[tokio::test]
 async fn a_plugin_does_not_do_for_a_note_what_the_model_may_not() {
-    let (report, decisions) = reported(LabelPolicy::new()).await;
+    let (report, decisions) = reported(LabelPolicy::new(), &[]).await;
     assert!(!report.contains("words"), "{report}");
     let blocked = decisions.iter().find(|line| line["decision"] == "blocked").unwrap();
     assert_eq!(
@@ -253,7 +262,31 @@ async fn a_plugin_does_not_do_for_a_note_what_the_model_may_not() {
         (&json!("word_count"), &json!("c.1")),
         "{decisions:?}"
     );
-    let (report, decisions) = reported(LabelPolicy::new().allow_untrusted_tool("word_count")).await;
+    let policy = LabelPolicy::new().allow_untrusted_tool("word_count");
+    let (report, decisions) = reported(policy, &[]).await;
     assert!(report.contains("words"), "{report}");
     assert!(decisions.iter().all(|line| line["decision"] == "labelled"), "{decisions:?}");
+}
+
+#[tokio::test]
+async fn a_trusted_plugin_does_not_lend_its_label_to_one_that_it_calls() {
+    let nested = script::arguments(&[&["call", "report_remarks", REPORT]]);
+    let cases: [(&str, &[&[&str]]); 3] = [
+        ("c.1.1", &[&["call", "report_remarks", REPORT]]),
+        ("c.1.1", &[&["start", "report_remarks", REPORT], &["wait"]]),
+        ("c.1.1.1", &[&["call", "stores", &nested]]),
+    ];
+    let trusted =
+        StatedLabels { source_integrity: Some(Integrity::Trusted), ..StatedLabels::default() };
+    let policy = LabelPolicy::new().tool("stores", trusted.clone());
+    for (id, steps) in cases {
+        let (_, decisions) = reported(policy.clone(), steps).await;
+        let blocked = decisions.iter().find(|line| line["decision"] == "blocked").unwrap();
+        let expected = (&json!("word_count"), &json!(id));
+        assert_eq!((&blocked["tool"], &blocked["call_id"]), expected, "{decisions:?}");
+        let both = policy.clone().tool("report_remarks", trusted.clone());
+        let (_, decisions) = reported(both, steps).await;
+        assert!(decisions.iter().any(|line| line["call_id"] == id), "{decisions:?}");
+        assert!(decisions.iter().all(|line| line["decision"] == "labelled"), "{decisions:?}");
+    }
 }

@@ -96,9 +96,17 @@ impl Session {
         }
     }
 
-    /// Changes a source's part of the state in one step.
-    pub(crate) fn update_part<T>(&self, source: &str, update: impl FnOnce(&mut Value) -> T) -> T {
-        update(self.memory().state.entry(source).or_insert(Value::Null))
+    /// Changes a source's part of the state in one step: no other change comes between reading and
+    /// writing. The part is null if there is none, and null removes it. `update` must not use the
+    /// session.
+    pub fn update_part<T>(&self, source: &str, update: impl FnOnce(&mut Value) -> T) -> T {
+        let mut memory = self.memory();
+        let part = memory.state.entry(source).or_insert(Value::Null);
+        let updated = update(part);
+        if part.is_null() {
+            memory.state.remove(source);
+        }
+        updated
     }
 
     /// Waits until no other run uses the session.
@@ -107,7 +115,8 @@ impl Session {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Every part is valid at all times, so a panicking thread cannot leave this inconsistent.
+        // Parts are replaced as a whole. If an update panics, its part may be incomplete, and the
+        // readers of parts accept any value.
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,6 +187,20 @@ mod tests {
         assert_eq!(read, session);
         read.set_part("history", Value::Null);
         assert_ne!(read, session);
+    }
+
+    #[test]
+    fn concurrent_updates_of_a_part_are_all_kept() {
+        let session = Session::new();
+        let add = |value: &mut Value| *value = json!(value.as_u64().unwrap_or_default() + 1);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|_| session.update_part("count", add)));
+            }
+        });
+        assert_eq!(session.part("count"), 400);
+        session.update_part("count", |value| *value = Value::Null);
+        assert_eq!(session, Session::with_id(session.id()));
     }
 
     #[test]

@@ -502,7 +502,8 @@ impl InnerCalls for CodeRun {
             self.state().made.push(MadeCall { tool, ok });
             return completion;
         }
-        let asked = InnerCall { call_id: &context.call_id, tool: call.tool, source };
+        let outer_call_id = context.outer.as_ref().map(|outer| outer.call_id.as_str());
+        let asked = InnerCall { call_id: &context.call_id, outer_call_id, tool: call.tool, source };
         let arguments = call.arguments.value();
         let decision = match self.approval(&asked, arguments) {
             ApprovalNeed::NotNeeded => Decision::Approved,

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use cofferdam_agent::middleware::CallArguments;
+use cofferdam_tool::arguments::DecodeOptions;
 use cofferdam_tool::label::Label;
 use cofferdam_tool::output::parse_json;
 use serde_json::Value;
@@ -20,7 +21,8 @@ pub(super) const ID_START: &str = "var_";
 const ID_DIGITS: usize = 16;
 /// Value of `type` in a reference.
 pub(super) const REFERENCE: &str = "variable_reference";
-/// Maximum total size, in bytes, of all values inserted into the arguments of one call.
+/// Maximum total size, in bytes, of all values inserted into the arguments of one call. A value
+/// counts each time that it is inserted.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Arguments with their variables resolved.
@@ -38,6 +40,9 @@ pub(super) enum UnresolvedVariables {
     /// A reference names a variable that the session does not have (`LBL-14`).
     #[error("Unknown variable '{id}'")]
     Unknown { id: String },
+    /// The arguments are longer than any tool accepts.
+    #[error("The arguments have more than {bytes_max} bytes.")]
+    ArgumentsTooLarge { bytes_max: usize },
     /// The values are too large in total.
     #[error("The variables in the arguments have more than {BYTES_MAX} bytes together.")]
     TooLarge,
@@ -50,20 +55,24 @@ pub(super) fn resolve(
 ) -> Result<ResolvedArguments, UnresolvedVariables> {
     let mut value = match arguments {
         CallArguments::Value(value) if names_some(value) => value.clone(),
-        CallArguments::Text(text) if is_worth_reading(text) => match parse_json(text) {
-            Ok(value) => value,
-            // Not JSON, so no tool will receive it.
-            Err(_) => Value::String(text.clone()),
-        },
+        CallArguments::Text(text) if is_worth_reading(text) => read(text)?,
         _ => return Ok(ResolvedArguments::default()),
     };
     let is_json = matches!(value, Value::Object(_) | Value::Array(_));
-    let known = store.labels();
-    let mut found =
-        VariableUse { store, known, label: Label::default(), bytes: 0, is_changed: false };
+    let mut found = VariableUse::new(store);
     found.resolve(&mut value)?;
     let arguments = (is_json && found.is_changed).then_some(CallArguments::Value(value));
     Ok(ResolvedArguments { arguments, label: found.label })
+}
+
+/// Reads arguments as the model wrote them, within the limit of every tool.
+fn read(text: &str) -> Result<Value, UnresolvedVariables> {
+    let bytes_max = DecodeOptions::default().text_bytes_max;
+    if text.len() > bytes_max {
+        return Err(UnresolvedVariables::ArgumentsTooLarge { bytes_max });
+    }
+    // No tool receives what is not JSON.
+    Ok(parse_json(text).unwrap_or_else(|_| Value::String(text.to_owned())))
 }
 
 /// Returns the combined label of the variables that arguments name.
@@ -77,14 +86,23 @@ pub(super) fn label(arguments: &str, store: &Store) -> Label {
 
 struct VariableUse<'s> {
     store: &'s Store,
-    /// Labels of all variables, read once because a string may name a million of them.
+    /// Labels of all variables, read once because a string may name a million of them. A label that
+    /// has been counted is replaced by the default.
     known: HashMap<String, Label>,
+    /// Values that were read before, because arguments may refer to one of them many times, and
+    /// reading it takes as long as its binary items are large.
+    values: HashMap<String, String>,
     label: Label,
     bytes: usize,
     is_changed: bool,
 }
 
-impl VariableUse<'_> {
+impl<'s> VariableUse<'s> {
+    fn new(store: &'s Store) -> Self {
+        let (known, values) = (store.labels(), HashMap::new());
+        Self { store, known, values, label: Label::default(), bytes: 0, is_changed: false }
+    }
+
     fn resolve(&mut self, value: &mut Value) -> Result<(), UnresolvedVariables> {
         match value {
             Value::String(text) if is_id(text) => {
@@ -116,25 +134,38 @@ impl VariableUse<'_> {
     }
 
     fn value(&mut self, id: &str) -> Result<Option<String>, UnresolvedVariables> {
-        let Some(label) = self.known.get(id) else { return Ok(None) };
-        let Some(value) = self.store.value(id) else { return Ok(None) };
-        self.label.add(label);
-        self.bytes = self.bytes.saturating_add(value.text.len());
+        if !self.count(id) {
+            return Ok(None);
+        }
+        let text = match self.values.get(id) {
+            Some(text) => text,
+            None => {
+                let Some(value) = self.store.value(id) else { return Ok(None) };
+                self.values.entry(id.to_owned()).or_insert(value.text)
+            }
+        };
+        self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > BYTES_MAX {
             return Err(UnresolvedVariables::TooLarge);
         }
         self.is_changed = true;
-        Ok(Some(value.text))
+        Ok(Some(text.clone()))
     }
 
     /// Adds the labels of variables that a string mentions.
     fn note(&mut self, text: &str) {
         for (start, _) in text.match_indices(ID_START) {
             let id = text.get(start..start.saturating_add(ID_START.len() + ID_DIGITS));
-            if let Some(label) = id.and_then(|id| self.known.get(id)) {
-                self.label.add(label);
+            if let Some(id) = id {
+                self.count(id);
             }
         }
+    }
+
+    /// Adds the label of a variable. Returns whether there is such a variable.
+    fn count(&mut self, id: &str) -> bool {
+        let label = self.known.get_mut(id).map(std::mem::take);
+        label.map(|label| self.label.add(&label)).is_some()
     }
 }
 
@@ -163,3 +194,6 @@ pub(super) fn is_id(text: &str) -> bool {
             && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,11 +133,12 @@ impl Middleware<FunctionContext> for CallFlow {
         if !found.is_empty() {
             flow.tell(AuditDecision::Approved, &name, &context.call_id, &data, None, &found);
         }
-        self.inner.begin(GrantedVariables {
+        let given = GrantedVariables {
             context: self.batch.clone(),
             tool: labels.result.clone(),
             data: resolved.label,
-        });
+        };
+        self.inner.begin(&context.call_id, given);
         let is_filled = resolved.arguments.is_some();
         let mut inside = LabeledCall::enter(context, resolved.arguments);
         let mut ended = next.run(inside.context).await;

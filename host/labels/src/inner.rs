@@ -5,12 +5,20 @@
 //! the combined label of everything it has: the context in which it was called, the variables in
 //! its arguments, its own label, and the results of its earlier calls. The user is never asked
 //! about such a call.
+//!
+//! A called tool may call further tools. It has got its arguments from its caller and may have
+//! chosen those of its own calls, so these are checked against everything that the outermost tool
+//! has, and the labels of all tools between the two.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use cofferdam_tool::invoke::{InnerCall, InnerCalls};
 use cofferdam_tool::label::Label;
-use cofferdam_tool::{CallRecord, ToolFailure};
+use cofferdam_tool::{
+    CallContext, CallRecord, Completion, ToolCall, ToolDefinition, ToolFailure, ToolSource,
+};
 
 use super::AuditDecision;
 use super::check::violations;
@@ -35,9 +43,20 @@ pub(super) struct GrantedVariables {
 
 #[derive(Default)]
 struct CallState {
+    /// Identifier of the call.
+    call_id: String,
     given: GrantedVariables,
-    /// Combined label of the results of its calls.
+    /// Combined label of the results of its calls, and of the calls that these have made.
     results: Label,
+    /// Running inner calls by their identifiers, each with the combined label of its tool and of
+    /// the tools between this one and its own.
+    running: HashMap<String, Label>,
+}
+
+/// An inner call while it runs.
+struct RunningInnerCall<'c> {
+    calls: &'c LabeledInnerCalls,
+    call_id: &'c str,
 }
 
 impl LabeledInnerCalls {
@@ -46,8 +65,24 @@ impl LabeledInnerCalls {
     }
 
     /// Records the start of a call of the tool.
-    pub(super) fn begin(&self, given: GrantedVariables) {
-        *self.state() = CallState { given, results: Label::default() };
+    pub(super) fn begin(&self, call_id: &str, given: GrantedVariables) {
+        *self.state() = CallState { call_id: call_id.to_owned(), given, ..CallState::default() };
+    }
+
+    /// Records the start of an inner call.
+    fn begin_inner<'c>(
+        &'c self,
+        tool: &ToolDefinition,
+        source: &dyn ToolSource,
+        context: &'c CallContext,
+    ) -> RunningInnerCall<'c> {
+        let own = self.flow.labels_of(tool, source).result;
+        let outer = context.outer.as_ref().map(|outer| outer.call_id.as_str());
+        let mut state = self.state();
+        let label = Label::combine([&own, &state.tools_of(outer)]);
+        // A call that is being stopped may still run under the same identifier.
+        state.running.entry(context.call_id.clone()).or_default().add(&label);
+        RunningInnerCall { calls: self, call_id: &context.call_id }
     }
 
     /// Returns the labels of what went into the tool's result besides the tool: variables, and
@@ -57,12 +92,6 @@ impl LabeledInnerCalls {
         [state.given.data.clone(), state.results.clone()]
     }
 
-    /// Returns the combined label of everything that the tool has.
-    fn combined(&self) -> Label {
-        let CallState { given: GrantedVariables { context, tool, data }, results } = &*self.state();
-        Label::combine([context, tool, data, results])
-    }
-
     fn state(&self) -> MutexGuard<'_, CallState> {
         // Labels are only replaced or added as a whole, so a poisoned lock still guards valid
         // state.
@@ -70,17 +99,56 @@ impl LabeledInnerCalls {
     }
 }
 
+impl CallState {
+    /// Returns the combined label of everything that the tool has.
+    fn combined(&self) -> Label {
+        let Self { given: GrantedVariables { context, tool, data }, results, .. } = self;
+        Label::combine([context, tool, data, results])
+    }
+
+    /// Returns the combined label of the tools of a running call and of those between it and this
+    /// one.
+    fn tools_of(&self, call_id: Option<&str>) -> Label {
+        match call_id {
+            Some(call_id) if call_id == self.call_id => Label::default(),
+            // A call that is not known may have seen anything.
+            Some(call_id) => self.running.get(call_id).cloned().unwrap_or_else(Label::unknown),
+            None => Label::unknown(),
+        }
+    }
+}
+
+impl Drop for RunningInnerCall<'_> {
+    fn drop(&mut self) {
+        self.calls.state().running.remove(self.call_id);
+    }
+}
+
+#[async_trait]
 impl InnerCalls for LabeledInnerCalls {
     fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>> {
         let tool = call.tool.name.as_str();
         if is_own(call.source) {
             return Err(Box::new(ToolFailure::new("Variables are only for the model.")));
         }
-        let data = self.combined();
+        let data = {
+            let state = self.state();
+            Label::combine([&state.combined(), &state.tools_of(call.outer_call_id)])
+        };
         let found = violations(&self.flow.labels_of(call.tool, call.source), &data);
         let Some(first) = found.first() else { return Ok(()) };
         self.flow.tell(AuditDecision::Blocked, tool, call.call_id, &data, None, &found);
         Err(Box::new(ToolFailure::new(first.message())))
+    }
+
+    async fn invoke(
+        &self,
+        call: ToolCall<'_>,
+        source: &dyn ToolSource,
+        context: &CallContext,
+    ) -> Completion {
+        let _running = self.begin_inner(call.tool, source, context);
+        source.invoke(call, context).await
     }
 
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord) {
@@ -98,7 +166,13 @@ impl InnerCalls for LabeledInnerCalls {
             &[],
         );
     }
+
+    /// Returns the label of everything that the tool and the running calls have: the caller may be
+    /// any of them.
     fn label(&self) -> Option<Label> {
-        Some(self.combined())
+        let state = self.state();
+        let mut label = state.combined();
+        state.running.values().for_each(|running| label.add(running));
+        Some(label)
     }
 }

@@ -8,7 +8,6 @@
 use cofferdam_agent::{Data, Session};
 use data_encoding::HEXLOWER;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use cofferdam_tool::label::Label;
 use cofferdam_tool::{Content, Output};
@@ -23,8 +22,8 @@ const VALUE_PART: &str = "label_variable:";
 const VARIABLES_MAX: usize = 256;
 /// Maximum size of a value in bytes: four of the largest files that a tool reads at once.
 pub(super) const VALUE_BYTES_MAX: usize = 4 << 20;
-/// Maximum size of all values of one session, in bytes as serialized. It keeps a saved session
-/// small enough to be read.
+/// Maximum size of all values of one session, in bytes as JSON. It keeps a saved session small
+/// enough to be read. A single value can be larger if it consists of characters that JSON escapes.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Value that is hidden from the model.
@@ -52,6 +51,11 @@ pub(super) enum StoreError {
          bytes."
     )]
     TooLarge,
+    #[error(
+        "The result is untrusted, and too large to be hidden: it has more than {BYTES_MAX} bytes \
+         as JSON."
+    )]
+    TooLargeAsJson,
     #[error("The result is untrusted and could not be hidden.")]
     Failed,
 }
@@ -75,8 +79,6 @@ struct VariableEntry {
 /// Labels and variables of one session, or of one run without a session.
 pub(super) struct Store {
     session: Session,
-    /// Lock for changes: calls of one batch may end at the same time.
-    turn: Mutex<()>,
 }
 
 /// Returns the label of a session's context, or the default label if nothing is recorded.
@@ -101,7 +103,11 @@ pub fn taint(session: &Session, label: &Label) {
 }
 
 fn state(session: &Session) -> VariableState {
-    match session.part(PART) {
+    read(session.part(PART))
+}
+
+fn read(part: Value) -> VariableState {
+    match part {
         Value::Null => VariableState::default(),
         // An unreadable state was not written by this module, so the label is unknown.
         other => serde_json::from_value(other).unwrap_or_else(|_| VariableState {
@@ -113,7 +119,7 @@ fn state(session: &Session) -> VariableState {
 
 impl Store {
     pub(super) fn new(session: Session) -> Self {
-        Self { session, turn: Mutex::default() }
+        Self { session }
     }
 
     pub(super) fn context(&self) -> Label {
@@ -141,21 +147,14 @@ impl Store {
         let written = serde_json::to_value(value).map_err(|_| StoreError::Failed)?;
         let bytes = written.to_string().len();
         if bytes > BYTES_MAX {
-            return Err(StoreError::TooLarge);
+            return Err(StoreError::TooLargeAsJson);
         }
-        self.change(|state| {
-            let mut all: usize = state.variables.iter().map(|entry| entry.bytes).sum();
-            while state.variables.len() >= VARIABLES_MAX || all.saturating_add(bytes) > BYTES_MAX {
-                let Some(oldest) = (!state.variables.is_empty()).then(|| state.variables.remove(0))
-                else {
-                    break;
-                };
-                all = all.saturating_sub(oldest.bytes);
-                self.session.set_part(&part(&oldest.id), Value::Null);
-            }
-            self.session.set_part(&part(&id), written);
-            state.variables.push(VariableEntry { id: id.clone(), bytes, label: label.clone() });
-        });
+        // The value is in the session before its entry is, and until its entry is removed.
+        self.session.set_part(&part(&id), written);
+        let entry = VariableEntry { id: id.clone(), bytes, label: label.clone() };
+        for deleted in self.change(|state| state.add(entry)) {
+            self.session.set_part(&part(&deleted.id), Value::Null);
+        }
         Ok(id)
     }
 
@@ -176,16 +175,36 @@ impl Store {
         variables.into_iter().map(|entry| (entry.id, entry.label)).collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut VariableState)) {
-        // The state is read and written in one step, so a panicking thread cannot leave it
-        // incomplete.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = state(&self.session);
-        change(&mut state);
-        // Serializing cannot fail. If it did, `false` would make later readers treat the context as
-        // untrusted.
-        let written = serde_json::to_value(state).unwrap_or(Value::Bool(false));
-        self.session.set_part(PART, written);
+    /// Changes the state in one step: calls of one batch, and of other runs, may end at the same
+    /// time.
+    fn change<T>(&self, change: impl FnOnce(&mut VariableState) -> T) -> T {
+        self.session.update_part(PART, |part| {
+            // Neither a panic nor a failure to serialize is expected. After one, later readers find
+            // `false`, and treat the context as untrusted.
+            let mut state = read(std::mem::replace(part, Value::Bool(false)));
+            let changed = change(&mut state);
+            if let Ok(written) = serde_json::to_value(state) {
+                *part = written;
+            }
+            changed
+        })
+    }
+}
+
+impl VariableState {
+    /// Adds a variable. Removes and returns the oldest ones for which there is no room any more.
+    fn add(&mut self, entry: VariableEntry) -> Vec<VariableEntry> {
+        let mut deleted = Vec::new();
+        while !self.variables.is_empty() && !self.has_room(entry.bytes) {
+            deleted.push(self.variables.remove(0));
+        }
+        self.variables.push(entry);
+        deleted
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let all = self.variables.iter().map(|entry| entry.bytes);
+        self.variables.len() < VARIABLES_MAX && all.fold(bytes, usize::saturating_add) <= BYTES_MAX
     }
 }
 
@@ -222,3 +241,6 @@ fn fresh_id() -> Result<String, getrandom::Error> {
     getrandom::fill(&mut bytes)?;
     Ok(format!("{}{}", super::arguments::ID_START, HEXLOWER.encode(&bytes)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Tests of runs with a policy, beyond the rows for `docs/rules/labels.md`.
 
+mod inner;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -558,7 +560,7 @@ async fn no_tool_looks_into_variables() {
     let call = run().begin_batch().begin_call(Some(&Toolset::new()), Vec::new());
     let inner = call.inner_calls().unwrap();
     for tool in definitions.iter() {
-        let call = InnerCall { call_id: "1", tool, source: &*tools };
+        let call = InnerCall { call_id: "1", outer_call_id: None, tool, source: &*tools };
         assert!(inner.admit(&call).is_err());
     }
 }

@@ -279,6 +279,8 @@ pub enum ApprovalNeed {
 pub struct InnerCall<'c> {
     /// Identifier of its record.
     pub call_id: &'c str,
+    /// Identifier of the call that makes it, which may be an inner call itself.
+    pub outer_call_id: Option<&'c str>,
     /// Tool that is called.
     pub tool: &'c ToolDefinition,
     /// Source that the tool belongs to.

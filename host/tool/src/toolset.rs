@@ -287,6 +287,7 @@ impl Toolset {
         let inner = context.outer.as_ref().and(context.inner_calls.as_deref());
         let asked = InnerCall {
             call_id: &context.call_id,
+            outer_call_id: context.outer.as_ref().map(|outer| outer.call_id.as_str()),
             tool: &entry.definition,
             source: &*entry.source,
         };

@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use cofferdam_tool::invoke::{
     ApprovalNeed, InnerCall, InnerCalls, ResumedProgram, SuspendedProgram,
 };
 use cofferdam_tool::label::Label;
-use cofferdam_tool::{CallRecord, ToolFailure};
+use cofferdam_tool::{CallContext, CallRecord, Completion, ToolCall, ToolFailure, ToolSource};
 use serde_json::{Map, Value};
 
 use crate::context::Denial;
@@ -62,6 +63,7 @@ impl Suspension {
     }
 }
 
+#[async_trait]
 impl InnerCalls for RunInnerCalls {
     fn admit(&self, call: &InnerCall<'_>) -> Result<(), Box<ToolFailure>> {
         if let Some(denial) = self.denials.iter().find_map(|denial| denial(call.tool)) {
@@ -76,6 +78,18 @@ impl InnerCalls for RunInnerCalls {
         arguments: &Map<String, Value>,
     ) -> Option<ApprovalNeed> {
         Some(self.approvals.of_inner_call(call, arguments, self.session.as_ref()))
+    }
+
+    async fn invoke(
+        &self,
+        call: ToolCall<'_>,
+        source: &dyn ToolSource,
+        context: &CallContext,
+    ) -> Completion {
+        match &self.guard {
+            Some(guard) => guard.invoke(call, source, context).await,
+            None => source.invoke(call, context).await,
+        }
     }
 
     fn ended(&self, call: &InnerCall<'_>, record: &CallRecord) {
