@@ -11,7 +11,7 @@ use cofferdam_agent::middleware::{
 };
 use cofferdam_agent::{
     AfterScript, Agent, AgentBuilder, FunctionResult, Layer, LoopSettings, Message, MessageContent,
-    Middleware, Next, Reply, Response, Role, RunError, ScriptedClient, Session,
+    Middleware, Next, Reply, Response, Role, RunError, ScriptedClient, Session, TodoList,
 };
 use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::functions::FunctionEnd;
@@ -69,7 +69,7 @@ impl ToolSource for Plugin {
                 let toolset = call.toolset.unwrap();
                 let inner = CallContext {
                     outer: Some(cofferdam_tool::invoke::OuterCall {
-                        call_id: "outer".to_owned(),
+                        call_id: context.call_id.clone(),
                         depth: 1,
                         files: Arc::new(()),
                     }),
@@ -222,6 +222,18 @@ async fn a_variable_goes_where_untrusted_data_may_and_nowhere_else() {
     let filled = json!({"text": SECRET}).to_string();
     assert_eq!(allowed.sent(), [filled.clone(), filled]);
     assert_eq!(context_of(&allowed.session), Label::default());
+}
+
+#[tokio::test]
+async fn a_todo_list_does_not_make_hidden_data_trusted() {
+    let scene = Scene::new(LabelPolicy::new());
+    let id = id_in(&scene.results(&[&[fetch()]]).await[0]);
+    let add = ("todos_add", json!({"todos": [{"title": id}]}));
+    let client = calling(&[&[add]]);
+    let agent = scene.agent(&client).context_provider(TodoList::new().unwrap()).build().unwrap();
+    let response = agent.run("hi").session(&scene.session).await.unwrap();
+    assert!(results(&response)[0].result.contains("Policy violation"), "{response:?}");
+    assert!(TodoList::items(&scene.session).is_empty());
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub use stated::{StatedBy, StatedLabels, ToolLabels};
 
 /// Key of `_meta` that holds labels (`LBL-12`).
 const META_KEY: &str = "ifc";
+/// Owner of data of which no label was kept.
+const UNKNOWN_OWNER: &str = "?";
 /// Maximum number of principals in a third-party label.
 const PRINCIPALS_MAX: usize = 64;
 /// Longest name of a principal in a third-party label, in bytes.
@@ -101,10 +103,15 @@ impl Label {
     }
 
     /// Returns the label of data of which no label was kept, as strict as a label can be:
-    /// untrusted, and `user_identity` without principals, so it may go to no destination (`LBL-3`).
+    /// untrusted, and `user_identity` of an owner that no destination authorizes (`LBL-3`), also
+    /// not after it is combined with data of known owners (`LBL-2`).
     #[must_use]
     pub fn unknown() -> Self {
-        Self { confidentiality: Confidentiality::UserIdentity, ..Self::untrusted() }
+        Self {
+            confidentiality: Confidentiality::UserIdentity,
+            principals: BTreeSet::from([UNKNOWN_OWNER.to_owned()]),
+            ..Self::untrusted()
+        }
     }
 
     /// Returns the label of data that combines data with these labels: untrusted if one is, the
@@ -148,7 +155,9 @@ impl Label {
     /// principals that are all authorized there.
     #[must_use]
     pub fn may_flow(&self, to: &Destination) -> bool {
-        let is_known = !self.principals.is_empty() && self.principals.is_subset(&to.authorized);
+        let is_known = !self.principals.is_empty()
+            && !self.principals.contains(UNKNOWN_OWNER)
+            && self.principals.is_subset(&to.authorized);
         self.confidentiality <= to.max
             && (self.confidentiality < Confidentiality::UserIdentity || is_known)
     }

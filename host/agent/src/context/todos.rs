@@ -22,6 +22,8 @@ const ITEMS_MAX: usize = 200;
 const TITLE_CHARS_MAX: usize = 300;
 /// Longest description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 2000;
+/// Name of the tool that adds items.
+const ADD: &str = "todos_add";
 /// Title of the announcement.
 const HEADING: &str = "### Current todo list";
 /// Instructions for the model.
@@ -210,7 +212,7 @@ impl SessionFunctions for TodoFunctions {
         session.update_part(SOURCE_ID, |state| {
             let mut list = stored(state);
             let result = match tool {
-                "todos_add" => list.add(arguments)?,
+                ADD => list.add(arguments)?,
                 "todos_complete" => list.complete(arguments)?,
                 "todos_remove" => list.remove(arguments)?,
                 "todos_get_remaining" => {
@@ -223,9 +225,10 @@ impl SessionFunctions for TodoFunctions {
         })
     }
 
-    /// The list is part of the conversation, so it discloses nothing and adds no trust.
-    fn labels(&self, _: &str) -> StatedLabels {
-        StatedLabels { accepts_untrusted: Some(true), ..StatedLabels::default() }
+    /// The list is part of the conversation, so it discloses nothing. It keeps no labels, so no
+    /// untrusted data may be added to it: the model would read it as trusted later.
+    fn labels(&self, tool: &str) -> StatedLabels {
+        StatedLabels { accepts_untrusted: Some(tool != ADD), ..StatedLabels::default() }
     }
 }
 

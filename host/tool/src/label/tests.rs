@@ -95,3 +95,14 @@ fn principals_of_a_stranger_open_no_way() {
     assert!(without_principals.stricter(&said).principals.is_empty());
     assert_eq!(Label::default().stricter(&said), said);
 }
+
+#[test]
+fn unknown_data_goes_nowhere_also_beside_data_of_known_owners() {
+    let of_a = label(Integrity::Trusted, Confidentiality::UserIdentity, &["a"]);
+    let both = Label::combine([&Label::unknown(), &of_a]);
+    for authorized in [&["a"][..], &["a", "?"]] {
+        let destination = to(Confidentiality::UserIdentity, authorized);
+        assert!(of_a.may_flow(&destination));
+        assert!(!both.may_flow(&destination) && !Label::unknown().may_flow(&destination));
+    }
+}
