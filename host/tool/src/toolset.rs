@@ -131,18 +131,16 @@ impl Toolset {
     /// Returns an error for the first name that is already taken or can be confused with a taken
     /// one.
     pub fn add(&mut self, source: Arc<dyn ToolSource>) -> Result<(), DuplicateTool> {
+        let definitions = source.definitions();
+        let mut names = definitions.iter().map(|definition| &definition.name);
+        if let Some(taken) = names.find_map(|name| self.taken(&source, name)) {
+            return Err(taken);
+        }
         if let Some(unrestricted) = self.unrestricted_mut() {
             unrestricted.add(Arc::clone(&source))?;
         }
-        let definitions = source.definitions();
-        let taken = definitions.iter().find_map(|definition| self.taken(&source, &definition.name));
-        match taken {
-            Some(taken) => Err(taken),
-            None => {
-                Arc::make_mut(&mut self.inner).add(&source, &definitions);
-                Ok(())
-            }
-        }
+        Arc::make_mut(&mut self.inner).add(&source, &definitions);
+        Ok(())
     }
 
     fn taken(&self, source: &Arc<dyn ToolSource>, name: &ToolName) -> Option<DuplicateTool> {
