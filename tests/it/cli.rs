@@ -349,7 +349,7 @@ fn a_check_says_what_a_configuration_allows_beyond_the_defaults() {
         lines.map(|line| line.as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let notes = folder.path().join("files").display().to_string();
-    let store = format!("[stores.notes] is {notes}, which tools");
+    let store = format!("[stores.notes] is the directory {notes}, which tools");
     assert_eq!(check(), [format!("{store} may only read")]);
     let text = std::fs::read_to_string(&config).unwrap();
     let added = "pin = false\n[files.work]\nstore = \"notes\"\ndelete-approval = false\n\
@@ -367,7 +367,7 @@ fn a_check_says_what_a_configuration_allows_beyond_the_defaults() {
         "[[files.work.approvals]] lets some calls run without approval",
         "[plugins.markdown] may change without your consent (pin = false)",
         "[[agent.approvals]] lets calls of `outline` run without approval",
-        "[skills.grants] gives scripts of skills http GET https://example.com/",
+        "[skills.grants] lets scripts of skills send GET https://example.com/",
         "[registry] accepts plugins that no rule about signatures is about",
         "[records] records no calls",
         "[records.otlp] sends a span of each recorded call to https://otel.example.com",

@@ -75,6 +75,7 @@ pub use self::servers::{HeaderSource, ServerOAuthTable, ServerTable};
 #[cfg(feature = "skills")]
 pub use self::skills::SkillsTable;
 pub use self::toolsets::ToolsetTable;
+use crate::StoreLocation;
 use crate::records::RecordsTable;
 
 /// Maximum size of a configuration file in bytes.
@@ -155,6 +156,13 @@ pub struct StoreConfig {
     pub(crate) secret_key: Option<Spanned<String>>,
     /// Name of the secret that holds the token of a temporary key.
     pub(crate) session_token: Option<Spanned<String>>,
+}
+
+impl StoreConfig {
+    /// Returns whether the store outlasts the process.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.directory.is_some() || self.url.is_some()
+    }
 }
 
 /// `[plugins.NAME]`
@@ -324,6 +332,19 @@ impl ConfigFile {
     /// Resolves a path of the configuration, relative to the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// Describes where the files of a store are.
+    pub(crate) fn location(&self, store: &StoreConfig) -> String {
+        let location = match (&store.directory, &store.url) {
+            (Some(directory), _) => StoreLocation::Directory(self.resolve(directory.get_ref())),
+            (None, Some(url)) => StoreLocation::Bucket(url.get_ref().clone()),
+            (None, None) => StoreLocation::Memory,
+        };
+        match &store.endpoint {
+            Some(endpoint) => format!("{location} at {endpoint}"),
+            None => location.to_string(),
+        }
     }
 
     /// Returns an error about the value at `span`.

@@ -3,6 +3,8 @@
 //! Directories of stores and skills are opened, and every reference is resolved. No component is
 //! loaded, no server is contacted, and no secret is read.
 
+mod allowances;
+
 #[cfg(feature = "agent")]
 use cofferdam_agent::Approvals;
 
@@ -33,6 +35,10 @@ pub struct CheckedConfig {
     /// Description of the skills, if there are any.
     #[cfg(feature = "skills")]
     pub skills: Option<String>,
+    /// Description of what the configuration allows beyond the defaults, in one line each: the
+    /// directories and buckets of stores, calls without approval, and checks and records that are
+    /// switched off.
+    pub allowances: Vec<String>,
 }
 
 /// Checks a configuration.
@@ -60,7 +66,7 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
     let skills = skill_tools::summary(file)?;
     file_tools::check(file)?;
     code_mode::check(file)?;
-    #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+    #[cfg(feature = "labels")]
     crate::label_policy::check(file)?;
     #[cfg(feature = "agent")]
     {
@@ -78,5 +84,6 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
         models,
         #[cfg(feature = "skills")]
         skills,
+        allowances: allowances::allowances(file)?,
     })
 }

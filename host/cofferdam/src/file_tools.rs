@@ -1,13 +1,14 @@
 //! `--files` and `[files]`: the stores of the file-access tools.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cofferdam_files::{
     FileAccessOptions, FileAccessStore, FileAccessTools, FileStore, PathPatterns,
 };
 use cofferdam_tool::{FileAccess, MountName};
-use toml::{Table, Value};
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
 
 use crate::config::{ConfigError, ConfigFile, FilesTable};
 use crate::granting::Values;
@@ -20,9 +21,11 @@ const NAME: &str = "workspace";
 const TOGETHER: &str = "files";
 
 /// An open store, with the access of the tools.
-pub struct OpenStore {
+pub(crate) struct OpenStore {
     store: FileAccessStore,
     access: FileAccess,
+    /// Location of the store.
+    location: String,
 }
 
 /// Returns the file-access tools for the store `typed` and those of `file`, or `None` if there are
@@ -41,7 +44,7 @@ pub(crate) fn tools(
     let configured = file.map(|file| of_config(file, values)).transpose()?.unwrap_or_default();
     let opened: Vec<_> = typed.into_iter().chain(configured).collect();
     let deciding = if opened.is_empty() { Vec::new() } else { policy_files::locate(deciding) };
-    for OpenStore { store, access } in &opened {
+    for OpenStore { store, access, .. } in &opened {
         granting::check_store(
             &format!("the file store `{}`", store.name),
             &*store.store,
@@ -49,6 +52,7 @@ pub(crate) fn tools(
             &deciding,
         )?;
     }
+    let digest = digest(&opened);
     let stores: Vec<_> = opened.into_iter().map(|opened| opened.store).collect();
     for (index, FileAccessStore { name, .. }) in stores.iter().enumerate() {
         if stores.iter().take(index).any(|other| other.name == *name) {
@@ -59,111 +63,24 @@ pub(crate) fn tools(
     if stores.is_empty() {
         return Ok(None);
     }
-    FileAccessTools::over(TOGETHER, stores).map(Some).map_err(|error| usage(error.to_string()))
+    let tools =
+        FileAccessTools::over(TOGETHER, stores).map_err(|error| usage(error.to_string()))?;
+    Ok(Some(tools.located(digest)))
+}
+
+/// Returns a digest of the names, the locations and the access of stores. Approvals hold for one
+/// digest: one for a directory does not hold for another, nor for writing where it was for reading.
+fn digest(stores: &[OpenStore]) -> String {
+    let mut digest = Sha256::new();
+    for OpenStore { store, access, location } in stores {
+        digest.update(format!("{:?}\n", (&store.name, location, access.as_str())));
+    }
+    format!("sha256:{}", HEXLOWER.encode(&digest.finalize()))
 }
 
 /// Checks `[files]` and opens its stores without reading any value.
-pub fn check(file: &ConfigFile) -> crate::Result<usize> {
+pub(crate) fn check(file: &ConfigFile) -> crate::Result<usize> {
     Ok(of_config(file, Values::Leave)?.len())
-}
-
-/// Describes what a configuration allows beyond the defaults, in one line each: the directories of
-/// its stores, calls without approval, and checks and records that are switched off.
-///
-/// # Errors
-/// Returns an error if the configuration is no TOML.
-pub fn allowances(file: &ConfigFile) -> crate::Result<Vec<String>> {
-    let table: Table = file.text.parse().map_err(|error| usage(format!("{error}")))?;
-    let (mut lines, found) = (store_lines(file, &table), |path: &[&str]| value(&table, path));
-    for (name, plugin) in tables(found(&["plugins"])) {
-        if plugin.get("pin").and_then(Value::as_bool) == Some(false) {
-            lines.push(format!("[plugins.{name}] may change without your consent (pin = false)"));
-        }
-    }
-    for rule in found(&["agent", "approvals"]).and_then(Value::as_array).into_iter().flatten() {
-        let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default();
-        if text("effect") == "allow" {
-            let some = if rule.get("arguments").is_some() { "some calls" } else { "calls" };
-            let tool = text("tool");
-            lines.push(format!("[[agent.approvals]] lets {some} of `{tool}` run without approval"));
-        }
-    }
-    let grants = found(&["skills", "grants"]).and_then(Value::as_table).into_iter().flatten();
-    for (kind, granted) in grants {
-        let names: Vec<_> = match granted {
-            Value::Table(by_name) => by_name.keys().map(String::as_str).collect(),
-            Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
-        };
-        lines.push(format!("[skills.grants] gives scripts of skills {kind} {}", names.join(", ")));
-    }
-    if found(&["registry", "unsigned"]).and_then(Value::as_str) == Some("allow") {
-        lines.push("[registry] accepts plugins that no rule about signatures is about".to_owned());
-    }
-    if found(&["records", "enabled"]).and_then(Value::as_bool) == Some(false) {
-        lines.push("[records] records no calls".to_owned());
-    }
-    if let Some(url) = found(&["records", "otlp", "url"]).and_then(Value::as_str) {
-        lines.push(format!("[records.otlp] sends a span of each recorded call to {url}"));
-    }
-    Ok(lines.iter().map(|line| line.trim_end().to_owned()).collect())
-}
-
-/// Describes the stores and the file tools.
-fn store_lines(file: &ConfigFile, table: &Table) -> Vec<String> {
-    let may = |writes| if writes { "may change" } else { "may only read" };
-    let memory_files = value(table, &["agent", "memory-files"]).and_then(Value::as_str);
-    let mut lines = Vec::new();
-    for (name, store) in tables(value(table, &["stores"])) {
-        if let Some(location) = location_of(file, store) {
-            let writes = file.may_write(name) || memory_files == Some(name);
-            lines.push(format!("[stores.{name}] is {location}, which tools {}", may(writes)));
-        }
-    }
-    for (name, files) in tables(value(table, &["files"])) {
-        let writes = file.config.files.get(name).is_some_and(FilesTable::may_write);
-        let store = files.get("store").and_then(Value::as_str);
-        let location =
-            store.map(|store| format!("the store `{store}`")).or_else(|| location_of(file, files));
-        if let Some(location) = location {
-            lines.push(format!(
-                "[files.{name}] is {location}, which the file tools {}",
-                may(writes)
-            ));
-        }
-        let is_free = files.get("delete-approval").and_then(Value::as_bool) == Some(false);
-        if writes && is_free {
-            lines.push(format!("[files.{name}] lets files be deleted without approval"));
-        }
-        let rules = files.get("approvals").and_then(Value::as_array).into_iter().flatten();
-        let needed = |rule: &Value| rule.get("needs-approval").and_then(Value::as_bool);
-        if writes && rules.into_iter().any(|rule| needed(rule) == Some(false)) {
-            lines.push(format!("[[files.{name}.approvals]] lets some calls run without approval"));
-        }
-    }
-    lines
-}
-
-/// Returns the directory or bucket of a store.
-fn location_of(file: &ConfigFile, store: &Value) -> Option<String> {
-    let text = |key| store.get(key).and_then(Value::as_str);
-    let directory = text("directory").map(|path| {
-        let path = file.resolve(Path::new(path));
-        std::path::absolute(&path).unwrap_or(path).display().to_string()
-    });
-    directory.or_else(|| text("url").map(str::to_owned))
-}
-
-/// Returns the value at a path of keys.
-fn value<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Value> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
-}
-
-/// Returns the tables in a table, by name.
-fn tables(value: Option<&Value>) -> impl Iterator<Item = (&str, &Value)> {
-    let tables = value.and_then(Value::as_table).into_iter().flatten();
-    tables.map(|(name, table)| (name.as_str(), table))
 }
 
 /// Opens a store that no configuration names, unless `before` already has it open.
@@ -185,11 +102,12 @@ fn of_typed(typed: &FilesStore, before: Option<&FileAccessTools>) -> crate::Resu
     Ok(OpenStore {
         store: FileAccessStore { name: name.to_string(), store, options },
         access: *access,
+        location: location.to_string(),
     })
 }
 
 /// Opens the stores of `[files]`.
-pub fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<OpenStore>> {
+pub(crate) fn of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<OpenStore>> {
     let stores = Stores::new(file, values);
     file.config.files.iter().map(|(name, table)| of_table(file, &stores, name, table)).collect()
 }
@@ -212,15 +130,14 @@ fn of_table(
         Some(access) => *access.get_ref(),
     };
     let name = MountName::new(name).map_err(|error| wrong(error.to_string()))?;
-    let (store, sharing): (Arc<dyn FileStore>, _) = match (&table.store, table.own_store()) {
+    let own = table.own_store();
+    let (store, config): (Arc<dyn FileStore>, _) = match (&table.store, own.as_ref()) {
         (Some(store), None) => {
             let mount = MountName::new(store.get_ref().as_str())
                 .map_err(|error| file.error(store.span(), error.to_string()))?;
-            (stores.get(&mount, store.span())?, stores.sharing(&mount))
+            (stores.get(&mount, store.span())?, file.config.stores.get(mount.as_str()))
         }
-        (None, Some(config)) => {
-            (stores.open_own(name.as_str(), &config, access)?, Stores::sharing_of(Some(&config)))
-        }
+        (None, Some(config)) => (stores.open_own(name.as_str(), config, access)?, Some(config)),
         (Some(_), Some(_)) => {
             let message = "`store` names a store of [stores], whose directory, quota and \
                 per-session belong there";
@@ -242,10 +159,14 @@ fn of_table(
         approvals: table.approvals.clone(),
         hidden: hidden(table, default.hidden)?,
         read_only: table.read_only.clone(),
-        sharing,
+        sharing: Stores::sharing_of(config),
         ..FileAccessOptions::default()
     };
-    Ok(OpenStore { store: FileAccessStore { name: name.to_string(), store, options }, access })
+    Ok(OpenStore {
+        store: FileAccessStore { name: name.to_string(), store, options },
+        access,
+        location: config.map(|config| file.location(config)).unwrap_or_default(),
+    })
 }
 
 /// Returns the paths that the tools hide: those of the table in addition to the default ones.
@@ -257,4 +178,28 @@ fn hidden(table: &FilesTable, default: PathPatterns) -> crate::Result<PathPatter
 
 fn usage(message: impl Into<String>) -> crate::Error {
     Error::Invalid(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use cofferdam_tool::ToolSource as _;
+
+    use super::*;
+    use crate::StoreLocation;
+
+    #[test]
+    fn an_approval_holds_for_one_directory_and_access() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let origin = |directory: &tempfile::TempDir, access| {
+            let location = StoreLocation::Directory(directory.path().to_owned());
+            let typed = FilesStore { name: None, location, access };
+            let tools = tools(Some(&typed), None, Values::Leave, &[], None).unwrap().unwrap();
+            tools.origin(&tools.definitions()[0].name).to_string()
+        };
+        let approved = origin(&one, FileAccess::ReadWrite);
+        assert!(approved.starts_with("program:workspace@sha256:"), "{approved}");
+        assert_eq!(origin(&one, FileAccess::ReadWrite), approved);
+        assert_ne!(origin(&one, FileAccess::ReadOnly), approved);
+        assert_ne!(origin(&other, FileAccess::ReadWrite), approved);
+    }
 }

@@ -275,6 +275,19 @@ pub(crate) fn note_grants(config: &ConfigFile, changes: &[GrantChange]) {
 }
 
 impl RecordsTable {
+    /// Describes what differs from the defaults about who learns of calls, in one line each.
+    pub(crate) fn deviations(&self) -> impl Iterator<Item = String> {
+        let disabled =
+            (self.enabled == Some(false)).then(|| "[records] records no calls".to_owned());
+        #[cfg(feature = "otlp")]
+        let exported = self.otlp.as_ref().map(|table| {
+            format!("[records.otlp] sends a span of each recorded call to {}", table.url())
+        });
+        #[cfg(not(feature = "otlp"))]
+        let exported = None;
+        disabled.into_iter().chain(exported)
+    }
+
     fn age_max(&self) -> Duration {
         Duration::from_secs(u64::from(*self.days_max.get_ref()) * 24 * 60 * 60)
     }

@@ -1,5 +1,6 @@
 //! Parts of a host, as a program or a command line names them.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +94,7 @@ impl PluginFile {
     ///
     /// # Errors
     /// Returns an error if it is not a valid plugin name.
-    pub fn to_name(&self) -> Result<PluginName> {
+    pub(crate) fn to_name(&self) -> Result<PluginName> {
         let component = self.component.display();
         match &self.name {
             Some(name) => PluginName::new(name.as_str())
@@ -222,6 +223,20 @@ pub enum StoreLocation {
     Bucket(String),
     /// Memory of this process.
     Memory,
+}
+
+impl fmt::Display for StoreLocation {
+    /// Formats the location as a phrase, with the resolved path of a directory.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) => {
+                let resolved = path.canonicalize().or_else(|_| std::path::absolute(path));
+                write!(f, "the directory {}", resolved.as_ref().unwrap_or(path).display())
+            }
+            Self::Bucket(address) => write!(f, "the bucket {address}"),
+            Self::Memory => f.write_str("a store in memory"),
+        }
+    }
 }
 
 impl StoreLocation {

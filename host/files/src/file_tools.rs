@@ -30,6 +30,7 @@ use async_trait::async_trait;
 use cofferdam_tool::declaration::{DeclarationError, check_declarations};
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::label::{Integrity, StatedBy, StatedLabels};
+use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::record::FileChange;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, ErrorType, Outcome, Output, ToolCall, ToolDefinition,
@@ -115,6 +116,8 @@ pub struct FileAccessStore {
 /// File-access tools over one or several stores.
 pub struct FileAccessTools {
     name: String,
+    /// Digest of the locations of the stores.
+    location: Option<String>,
     stores: Vec<FileAccessStore>,
     instructions: String,
     definitions: Arc<[Arc<ToolDefinition>]>,
@@ -195,13 +198,21 @@ impl FileAccessTools {
         Ok(Self::offering(name, stores)?)
     }
 
+    /// Sets a digest of the locations of the stores. It becomes a part of the tools' origin, so
+    /// that an approval does not hold for other stores of the same name.
+    #[must_use]
+    pub fn located(mut self, digest: impl Into<String>) -> Self {
+        self.location = Some(digest.into());
+        self
+    }
+
     fn offering(name: String, stores: Vec<FileAccessStore>) -> Result<Self, DeclarationError> {
         let is_read_only = stores.iter().all(|store| store.options.is_read_only);
         let offered = FileTool::ALL.iter().filter(|tool| !(is_read_only && tool.writes()));
         let declarations: Vec<_> = offered.map(|tool| tool.declaration()).collect();
         let definitions = check_declarations(&declarations)?.into_iter().map(Arc::new).collect();
         let instructions = declarations::instructions(&stores);
-        Ok(Self { name, stores, instructions, definitions })
+        Ok(Self { name, location: None, stores, instructions, definitions })
     }
 
     /// Creates all nine tools even for a read-only store. There, the tools that write return a
@@ -291,6 +302,13 @@ impl ToolSource for FileAccessTools {
 
     fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
         Arc::clone(&self.definitions)
+    }
+
+    fn origin(&self, _: &ToolName) -> ToolOrigin {
+        match &self.location {
+            Some(digest) => ToolOrigin::program_over(&self.name, digest),
+            None => ToolOrigin::program(&self.name),
+        }
     }
 
     fn supports_dry_run(&self, _: &ToolName) -> bool {

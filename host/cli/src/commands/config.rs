@@ -11,27 +11,26 @@ use crate::print;
 use cofferdam::compose::PluginSpec;
 use cofferdam::config::ConfigFile;
 use cofferdam::config_check::{self, CheckedConfig};
-use cofferdam::file_tools;
 use cofferdam::model_specs::ModelSpec;
 use cofferdam::servers::ServerSpec;
 
 pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
     let checked = ConfigFile::read_ambient(&args.file)
         .map_err(cofferdam::Error::from)
-        .and_then(|file| Ok((config_check::check(&file)?, file_tools::allowances(&file)?)));
+        .and_then(|file| config_check::check(&file));
     match checked {
-        Ok((CheckedConfig { plugins, servers, models, .. }, allows)) if args.json => {
+        Ok(CheckedConfig { plugins, servers, models, allowances, .. }) if args.json => {
             let (plugins, servers, models) = (plugins.len(), servers.len(), models.len());
             let summary = json!({
                 "ok": true,
                 "plugins": plugins,
                 "servers": servers,
                 "models": models,
-                "allows": allows,
+                "allows": allowances,
             });
             print::result(&summary.to_string())?;
         }
-        Ok((CheckedConfig { plugins, servers, models, skills }, allows)) => {
+        Ok(CheckedConfig { plugins, servers, models, skills, allowances }) => {
             for spec in &plugins {
                 print::result(&summary(spec))?;
             }
@@ -44,7 +43,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             for (name, model) in &models {
                 print::result(&model_summary(name, model))?;
             }
-            for line in &allows {
+            for line in &allowances {
                 print::result(line)?;
             }
             let mut counts = print::counted(plugins.len(), "plugin");

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use cofferdam_agent::{
-    ApprovalRule, Approvals, BudgetLimits, LoopSettings, TokenBudget, ToolSearch,
+    ApprovalEffect, ApprovalRule, Approvals, BudgetLimits, LoopSettings, TokenBudget, ToolSearch,
 };
 use cofferdam_tool::invoke::HostValues;
 use cofferdam_tool::pattern::ToolPattern;
@@ -39,6 +39,14 @@ pub struct AgentTable {
     pub(crate) plan_mode: bool,
     /// Middleware around calls.
     pub(super) calls: AgentCallsTable,
+}
+
+impl AgentTable {
+    /// Returns the rules that let calls run without approval.
+    pub(crate) fn allowing_rules(&self) -> impl Iterator<Item = &ApprovalRule> {
+        let rules = self.approvals.iter().map(Spanned::get_ref);
+        rules.filter(|rule| rule.effect == ApprovalEffect::Allow)
+    }
 }
 
 impl ConfigFile {

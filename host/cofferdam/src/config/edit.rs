@@ -16,8 +16,9 @@ use self::document::{from_env, keep_comments, push, remove, take_out};
 pub use self::document::{set, table};
 use self::form::TextForm;
 use self::offer::{gives_to_all, is_wider, offers};
-pub use self::replace::{check_replaceable, replace_file, replace_private};
-use crate::config::{ConfigError, ConfigFile, OfferedGrants, StoreConfig};
+pub(crate) use self::replace::replace_private;
+pub use self::replace::{check_replaceable, replace_file};
+use crate::config::{ConfigError, ConfigFile, OfferedGrants};
 use crate::error::Context as _;
 use crate::{Error, granting, starter};
 
@@ -101,7 +102,7 @@ impl ConfigEditor {
     ///
     /// # Errors
     /// Returns an error if the configuration has a plugin of that name.
-    pub fn add_plugin(&mut self, name: &str, component: &str) -> crate::Result<()> {
+    pub(crate) fn add_plugin(&mut self, name: &str, component: &str) -> crate::Result<()> {
         let plugins = table(self.document.as_table_mut(), &["plugins"])?;
         if plugins.contains_key(name) {
             return Err(Error::Invalid(format!(
@@ -136,7 +137,7 @@ impl ConfigEditor {
     ///
     /// # Errors
     /// Returns an error if the configuration has no such plugin.
-    pub fn remove_plugin(&mut self, name: &str) -> crate::Result<()> {
+    pub(crate) fn remove_plugin(&mut self, name: &str) -> crate::Result<()> {
         self.plugin(name)?;
         let removed = table(self.document.as_table_mut(), &["plugins"])?.remove(name);
         if let Some(Item::Table(removed)) = removed {
@@ -249,7 +250,7 @@ impl ConfigEditor {
         Err(Error::Invalid(format!(
             "store `{name}` is already {}; leave out --directory to grant that one, or give the \
              store of {} another name",
-            location(known),
+            config.location(known),
             directory.display()
         )))
     }
@@ -421,15 +422,6 @@ fn is_entry(permission: &Permission, text: &str) -> bool {
 fn is_same_directory(one: &Path, other: &Path) -> bool {
     let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     resolved(one) == resolved(other)
-}
-
-/// Describes where the files of a store are.
-fn location(store: &StoreConfig) -> String {
-    match (&store.directory, &store.url) {
-        (Some(directory), _) => format!("the directory {}", directory.get_ref().display()),
-        (None, Some(url)) => format!("the bucket {}", url.get_ref()),
-        (None, None) => "a store in memory".to_owned(),
-    }
 }
 
 #[cfg(test)]

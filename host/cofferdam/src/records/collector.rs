@@ -26,6 +26,13 @@ pub(super) struct CollectorTable {
     service: Option<String>,
 }
 
+impl CollectorTable {
+    /// Returns the base endpoint.
+    pub(super) fn url(&self) -> &str {
+        self.url.get_ref()
+    }
+}
+
 /// Checks the address of the collector, without reading the values of headers.
 pub(crate) fn check(file: &ConfigFile) -> Result<()> {
     let Some(table) = &file.config.records.otlp else { return Ok(()) };
@@ -59,7 +66,7 @@ impl CallLog {
     ///
     /// # Panics
     /// If the caller is not within a Tokio runtime.
-    pub fn export_to(&self, exporter: OtlpExporter) -> Result<()> {
+    pub(crate) fn export_to(&self, exporter: OtlpExporter) -> Result<()> {
         let follower = self.recorder.follow().context("the call log cannot be read")?;
         *self.export.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(exporter.follow(follower));
@@ -68,7 +75,7 @@ impl CallLog {
 
     /// Returns the state of the export to a collector, if there is one.
     #[must_use]
-    pub fn export_health(&self) -> Option<OtlpHealth> {
+    pub(crate) fn export_health(&self) -> Option<OtlpHealth> {
         let export = self.export.lock().unwrap_or_else(PoisonError::into_inner);
         export.as_ref().map(|export| export.health())
     }

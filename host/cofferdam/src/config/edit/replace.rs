@@ -21,7 +21,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Replaces a file with `bytes` atomically. Only the user may read the new file.
-pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     persist(new_file(path, bytes)?, path, None)
 }
 
