@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::origin::ToolOrigin;
-use cofferdam_tool::{ToolDefinition, ToolName, Toolset};
+use cofferdam_tool::{ToolDefinition, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -113,22 +113,14 @@ impl Approvals {
         Ok(self)
     }
 
-    /// Returns a warning for each rule about a tool that does not exist although one has a similar
-    /// name: a rule that denies calls of a misspelled tool denies nothing.
+    /// Returns a warning for each rule that matches no tool and is probably a mistake, because a
+    /// rule that denies calls of a misspelled tool denies nothing. The rule names a tool that does
+    /// not exist although one has a similar name, an origin that no tool has, or, for all tools,
+    /// arguments that no tool has.
     #[must_use]
     pub fn misspelled(&self, toolset: &Toolset) -> Vec<String> {
         let toolset = toolset.unrestricted();
-        let unknown = self.rules.iter().filter(|rule| toolset.definition(&rule.tool).is_err());
-        let names = || toolset.definitions().map(|tool| tool.name.as_str());
-        let warning = |rule: &ApprovalRule| {
-            let nearest = ToolName::nearest(&rule.tool, names())?;
-            Some(format!(
-                "a rule about approvals concerns the tool `{}`, which does not exist; did you mean \
-                 `{nearest}`?",
-                rule.tool
-            ))
-        };
-        unknown.filter_map(warning).collect()
+        self.rules.iter().filter_map(|rule| rule.objection(toolset)).collect()
     }
 
     /// Sets a function that decides about calls like a rule. `None` leaves the decision to the

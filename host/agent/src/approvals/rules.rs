@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cofferdam_tool::origin::ToolOrigin;
 use cofferdam_tool::output::parse_json;
-use cofferdam_tool::{DecodeOptions, ToolDefinition};
+use cofferdam_tool::{DecodeOptions, ToolDefinition, ToolName, Toolset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -136,11 +136,42 @@ impl ApprovalRule {
         }
     }
 
-    fn matches(&self, call: &CheckedCall<'_>) -> bool {
-        let has_origin = |wanted: &String| {
-            let origin = call.origin.map(ToString::to_string).unwrap_or_default();
-            origin == *wanted || origin.rsplit_once('@').is_some_and(|(name, _)| name == wanted)
+    /// Returns a warning if the rule matches none of the tools and is probably a mistake.
+    pub(super) fn objection(&self, toolset: &Toolset) -> Option<String> {
+        let tools = || toolset.definitions().map(|tool| &**tool);
+        let is_named = |tool: &&ToolDefinition| self.tool == "*" || self.tool == tool.name.as_str();
+        if !tools().any(|tool| is_named(&tool)) {
+            let nearest = ToolName::nearest(&self.tool, tools().map(|tool| tool.name.as_str()))?;
+            return Some(format!(
+                "a rule about approvals concerns the tool `{}`, which does not exist; did you mean \
+                 `{nearest}`?",
+                self.tool
+            ));
+        }
+        let has_origin = |tool: &&ToolDefinition| {
+            let origin = toolset.origin(tool.name.as_str());
+            self.origin.as_ref().is_none_or(|wanted| is_origin(origin.as_ref(), wanted))
         };
+        let matching: Vec<_> = tools().filter(is_named).filter(has_origin).collect();
+        let has_arguments = |tool: &&ToolDefinition| {
+            self.arguments.keys().all(|argument| has_argument(tool, argument))
+        };
+        let missing = match &self.origin {
+            Some(origin) if matching.is_empty() => format!("the origin `{origin}`"),
+            _ if matching.iter().any(has_arguments) => return None,
+            _ => {
+                let names: Vec<_> = self.arguments.keys().map(|name| format!("`{name}`")).collect();
+                names.join(" and ")
+            }
+        };
+        Some(format!(
+            "a rule about approvals of `{}` has no effect: no such tool has {missing}",
+            self.tool
+        ))
+    }
+
+    fn matches(&self, call: &CheckedCall<'_>) -> bool {
+        let has_origin = |wanted: &String| is_origin(call.origin, wanted);
         let is_read_only = call.tool.annotations.read_only == Some(true);
         (self.tool == "*" || self.tool == call.call.name)
             && self.origin.as_ref().is_none_or(has_origin)
@@ -152,6 +183,12 @@ impl ApprovalRule {
                 }
             }
     }
+}
+
+/// Returns whether an origin is the `wanted` one, which may leave out its digest.
+fn is_origin(origin: Option<&ToolOrigin>, wanted: &str) -> bool {
+    let origin = origin.map(ToString::to_string).unwrap_or_default();
+    origin == wanted || origin.rsplit_once('@').is_some_and(|(name, _)| name == wanted)
 }
 
 /// Returns whether a tool declares an argument.

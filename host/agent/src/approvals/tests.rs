@@ -139,6 +139,32 @@ fn a_pattern_that_can_match_nothing_is_refused() {
     assert!(serde_json::from_value::<ApprovalRule>(misspelled).is_err());
 }
 
+#[test]
+fn a_rule_that_matches_no_tool_has_a_warning() {
+    let toolset = tool("write", &Arc::default());
+    let deny = |tool: &str| ApprovalRule::new(ApprovalEffect::Deny, tool);
+    let warnings = |rule| Approvals::default().rules([rule]).unwrap().misspelled(&toolset);
+    let from = |tool: &str, origin: &str| {
+        let rule = deny(tool);
+        ApprovalRule { origin: Some(origin.to_owned()), ..rule }
+    };
+    let path = |name: &str| deny("*").argument(name, ArgumentPattern::Any);
+    for (rule, expected) in [
+        (deny("writ"), "did you mean `write`?"),
+        (path("filename"), "no such tool has `filename`"),
+        (path("path").argument("other", ArgumentPattern::Any), "`other` and `path`"),
+        (from("*", "plugin:notes"), "no such tool has the origin `plugin:notes`"),
+        (from("write", "program:other"), "no such tool has the origin `program:other`"),
+    ] {
+        let found = warnings(rule);
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+    for rule in [deny("*"), deny("write"), deny("unrelated"), path("path")] {
+        assert_eq!(warnings(rule), Vec::<String>::new());
+    }
+    assert_eq!(warnings(from("*", "program:tests")), Vec::<String>::new());
+}
+
 fn tool(name: &str, log: &Arc<Mutex<Vec<String>>>) -> Toolset {
     let schema = r#"{"type":"object","properties":{
         "path":{"type":"string"},"to":{"type":"string"},"text":{"type":"string"},
