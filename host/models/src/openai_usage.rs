@@ -14,10 +14,12 @@ pub(super) fn read(usage: &Fields<'_>, input: &str, output: &str) -> TokenUsage 
             .unwrap_or(0)
     };
     let (read, written) = (count(input), count(output));
+    let both = read.saturating_add(written);
     TokenUsage {
         input: read,
         output: written,
-        total: usage.count("total_tokens").unwrap_or(read.saturating_add(written)),
+        // Budgets count the total, so a service cannot report less than both sides.
+        total: usage.count("total_tokens").unwrap_or(0).max(both),
         cached_input: detail(input, "cached_tokens"),
         cache_write_input: detail(input, "cache_write_tokens"),
         reasoning: detail(output, "reasoning_tokens"),

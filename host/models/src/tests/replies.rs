@@ -144,8 +144,9 @@ async fn a_server_that_is_done_and_does_not_hang_up_is_not_waited_for() {
 
 #[tokio::test]
 async fn usage_that_comes_with_every_piece_is_not_added_up() {
+    // A budget must not depend on a total that is less than its parts.
     let piece = |text: &str, tokens: u64, reason: Value| {
-        let usage = json!({"prompt_tokens": 7, "completion_tokens": tokens});
+        let usage = json!({"prompt_tokens": 7, "completion_tokens": tokens, "total_tokens": 0});
         json!({"choices": [{"delta": {"content": text}, "finish_reason": reason}], "usage": usage})
     };
     let text = data(&[piece("a", 1, Value::Null), piece("b", 2, "length".into())]);
