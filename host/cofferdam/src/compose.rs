@@ -256,7 +256,7 @@ fn override_limits(spec: &mut PluginSpec, selection: &Selection) {
 }
 
 /// Returns the plugins of a configuration. Checks every reference, including those of its servers.
-pub fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<PluginSpec>> {
+pub(crate) fn specs_of_config(file: &ConfigFile, values: Values) -> crate::Result<Vec<PluginSpec>> {
     let specs = each_spec(file, &Stores::new(file, values))?;
     let specs: Vec<_> = specs.into_iter().collect::<crate::Result<_>>()?;
     servers::check(file)?;
@@ -287,7 +287,7 @@ fn each_spec(
 /// Returns an error if the configuration names a component that does not exist, be it a plugin or
 /// the interpreter of code mode, or advisories that cannot be read. Commands that call tools do not
 /// use this: they leave such a plugin out.
-pub fn check_components(file: &ConfigFile) -> crate::Result<()> {
+pub(crate) fn check_components(file: &ConfigFile) -> crate::Result<()> {
     #[cfg(feature = "registry")]
     crate::advisories::AdvisorySources::of(Some(file)).read_ambient()?;
     let locator = Locator::new(file)?;

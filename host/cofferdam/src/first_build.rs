@@ -54,7 +54,7 @@ impl FirstBuild {
     }
 
     /// Returns the component that the first successful build wrote.
-    pub fn built_component(&self) -> Option<Component> {
+    pub(crate) fn built_component(&self) -> Option<Component> {
         match &*self.state.borrow() {
             BuildState::Built(component) => Some(Component::clone(component)),
             BuildState::Building | BuildState::Failed => None,

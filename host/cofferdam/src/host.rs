@@ -206,7 +206,7 @@ impl Host {
     }
 
     /// Returns the label policy of the configuration, if it has one.
-    #[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+    #[cfg(feature = "labels")]
     fn policy_of(
         &self,
         config: Option<&ConfigFile>,
@@ -214,31 +214,6 @@ impl Host {
         let mut tools = crate::LabelledTools::of(self);
         tools.is_complete &= self.unavailable.is_empty();
         tools.policy(false, config)
-    }
-
-    /// Returns the label policy of the configuration, if it has one. Without clients for models,
-    /// it has no quarantined model.
-    #[cfg(all(feature = "labels", not(any(feature = "anthropic", feature = "openai"))))]
-    fn policy_of(
-        &self,
-        config: Option<&ConfigFile>,
-    ) -> Result<Option<cofferdam_labels::LabelPolicy>> {
-        let Some(table) = config.map(|file| &file.config.labels).filter(|table| table.policy)
-        else {
-            return Ok(None);
-        };
-        if let Some(name) = &table.quarantine_model {
-            return Err(crate::Error::invalid(format!(
-                "`quarantine-model` is `{}`, but this program has no client for models; enable \
-                 the feature `anthropic` or `openai`, or remove the key",
-                name.get_ref()
-            )));
-        }
-        let policy = table.to_policy();
-        Ok(Some(match &self.call_log {
-            Some(log) => policy.audit(crate::label_recorder(log)),
-            None => policy,
-        }))
     }
 
     /// Leaves out the tools that the selection does not offer.

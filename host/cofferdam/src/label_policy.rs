@@ -6,8 +6,10 @@ use cofferdam_labels::LabelPolicy;
 use cofferdam_tool::Toolset;
 
 use crate::config::ConfigFile;
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+use crate::model_specs;
 use crate::records::CallLog;
-use crate::{Host, Result, label_recorder, model_specs, text};
+use crate::{Host, Result, label_recorder, text};
 
 /// Tools to which a label policy applies, and the log of its decisions.
 #[derive(Clone, Copy)]
@@ -52,13 +54,8 @@ impl<'a> LabelledTools<'a> {
         if self.is_complete {
             self.check_names(file)?;
         }
-        let mut policy = recorded(table.to_policy());
         check(file)?;
-        if let Some(name) = &table.quarantine_model {
-            let model = model_specs::choose(Some(name.get_ref()), None, Some(file))?;
-            policy = policy.quarantine(model_specs::client(&model, None)?);
-        }
-        Ok(Some(policy))
+        quarantined(recorded(table.to_policy()), file).map(Some)
     }
 
     /// Checks that the configuration labels only tools and sources that exist, because a label of
@@ -96,15 +93,36 @@ impl<'a> LabelledTools<'a> {
 /// Checks the part of `[labels]` that does not depend on tools.
 ///
 /// # Errors
-/// Returns an error if the quarantine model does not exist.
+/// Returns an error if the quarantine model does not exist, or if this build has no client for it.
 pub(crate) fn check(file: &ConfigFile) -> Result<()> {
-    match &file.config.labels.quarantine_model {
-        Some(name) if !file.config.models.contains_key(name.get_ref()) => {
-            let message = format!("there is no model `{}` in this file", name.get_ref());
-            Err(file.error(name.span(), message).into())
-        }
-        _ => Ok(()),
+    let Some(name) = &file.config.labels.quarantine_model else { return Ok(()) };
+    #[cfg(any(feature = "anthropic", feature = "openai"))]
+    if file.config.models.contains_key(name.get_ref()) {
+        return Ok(());
     }
+    let message = if cfg!(any(feature = "anthropic", feature = "openai")) {
+        format!("there is no model `{}` in this file", name.get_ref())
+    } else {
+        "this program has no client for models; enable its feature `anthropic` or `openai`, or \
+         remove `quarantine-model`"
+            .to_owned()
+    };
+    Err(file.error(name.span(), message).into())
+}
+
+/// Adds the quarantine model of the configuration, if it has one, to a policy.
+#[cfg(any(feature = "anthropic", feature = "openai"))]
+fn quarantined(policy: LabelPolicy, file: &ConfigFile) -> Result<LabelPolicy> {
+    let Some(name) = &file.config.labels.quarantine_model else { return Ok(policy) };
+    let model = model_specs::choose(Some(name.get_ref()), None, Some(file))?;
+    Ok(policy.quarantine(model_specs::client(&model, None)?))
+}
+
+/// Returns the policy: without clients for models, [`check`] refuses a quarantine model.
+#[cfg(not(any(feature = "anthropic", feature = "openai")))]
+#[expect(clippy::unnecessary_wraps, reason = "builds with clients can fail")]
+fn quarantined(policy: LabelPolicy, _: &ConfigFile) -> Result<LabelPolicy> {
+    Ok(policy)
 }
 
 fn has_all_servers(host: &Host) -> bool {

@@ -320,7 +320,7 @@ pub mod directories;
 pub mod doctor;
 mod engine_options;
 mod error;
-pub mod file_tools;
+mod file_tools;
 #[cfg(any(feature = "inspector", feature = "mcp"))]
 mod file_version;
 mod first_build;
@@ -332,7 +332,7 @@ mod host;
 pub mod inspector;
 pub mod install;
 pub mod json;
-#[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+#[cfg(feature = "labels")]
 mod label_policy;
 #[cfg(feature = "registry")]
 pub mod listing;
@@ -424,14 +424,14 @@ pub use self::engine_options::{CacheDirectory, EngineOptions};
 pub use self::error::{BoxError, Error, ErrorKind, Result};
 pub use self::first_build::FirstBuild;
 pub use self::host::{Host, Purpose};
-#[cfg(all(feature = "labels", any(feature = "anthropic", feature = "openai")))]
+#[cfg(feature = "labels")]
 pub use self::label_policy::LabelledTools;
 pub use self::operator::{Availability, Observer, Operator, Prompter, Work};
 pub use self::plugin_name::plugin_name;
 #[cfg(all(feature = "workflows", any(feature = "anthropic", feature = "openai")))]
 pub use self::prompt_file::PromptFile;
 #[cfg(all(feature = "agent", feature = "labels"))]
-pub use self::recorded_model::label_recorder;
+pub(crate) use self::recorded_model::label_recorder;
 #[cfg(feature = "agent")]
 pub use self::recorded_model::{recorded, run_recorder};
 pub use self::selection::{

@@ -161,7 +161,7 @@ impl Pins {
     }
 
     /// Accepts the current state of a plugin that was fetched.
-    pub fn accept_fetched(&mut self, plugin: &Plugin, origin: Origin) {
+    pub(crate) fn accept_fetched(&mut self, plugin: &Plugin, origin: Origin) {
         let pin = Pin { origin: Some(origin), ..Pin::of(plugin) };
         self.set(plugin.identity().name.to_string(), Some(pin));
     }

@@ -91,7 +91,7 @@ pub fn check_mounts(mounts: &[Mount], files: &[PolicyFile]) -> Result<(), Policy
 ///
 /// # Errors
 /// Returns [`PolicyFileWritable`] if it is writable and contains one.
-pub fn check_store(
+pub(crate) fn check_store(
     name: &str,
     store: &dyn FileStore,
     access: FileAccess,

@@ -100,7 +100,7 @@ pub fn recorded(
 /// labelled a result.
 #[cfg(feature = "labels")]
 #[must_use]
-pub fn label_recorder(log: &Arc<CallLog>) -> impl cofferdam_labels::LabelAudit + use<> {
+pub(crate) fn label_recorder(log: &Arc<CallLog>) -> impl cofferdam_labels::LabelAudit + use<> {
     use cofferdam_labels::{AuditDecision, LabelDecision};
 
     let log = Arc::clone(log);

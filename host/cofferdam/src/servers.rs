@@ -6,10 +6,12 @@ mod pins;
 mod settings;
 mod supervised;
 
-pub use self::connect::{ConnectOutcome, Unreachable, connect, connect_all};
+pub(crate) use self::connect::connect_all;
+pub use self::connect::{ConnectOutcome, Unreachable, connect};
 pub use self::pins::{ServerChange, ServerPins};
 pub use self::settings::{ServerSpec, deciding_files, of_config, of_name, unknown};
-pub use self::supervised::{ChangeSignal, SupervisedServer, start_all, wait_for_all};
+pub use self::supervised::{ChangeSignal, SupervisedServer};
+pub(crate) use self::supervised::{start_all, wait_for_all};
 
 use crate::config::ConfigFile;
 use crate::granting::Values;

@@ -92,7 +92,7 @@ impl HostPlan {
     ///
     /// # Errors
     /// Returns an error if it has none.
-    pub fn require_tools(self, selection: &Selection) -> Result<Self> {
+    pub(crate) fn require_tools(self, selection: &Selection) -> Result<Self> {
         let config = self.config.as_ref();
         let has_tools = !self.specs.is_empty()
             || !selection.sources.is_empty()

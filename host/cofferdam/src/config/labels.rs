@@ -53,7 +53,7 @@ impl Default for LabelsTable {
 
 impl LabelsTable {
     /// Returns the policy that the table defines.
-    pub fn to_policy(&self) -> LabelPolicy {
+    pub(crate) fn to_policy(&self) -> LabelPolicy {
         let mut policy = LabelPolicy::new()
             .auto_hide_untrusted(self.auto_hide_untrusted)
             .approval_on_violation(self.approval_on_violation);

@@ -150,7 +150,7 @@ impl McpClient {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not what the client reads.
-    pub fn runs_ambient(self, path: &Path, program: &str) -> Result<bool> {
+    pub(crate) fn runs_ambient(self, path: &Path, program: &str) -> Result<bool> {
         let text = cofferdam_files::read_named_text_ambient(path, FILE_BYTES_MAX);
         let text = text.with_context(|| format!("{} cannot be read", path.display()))?;
         let commands = self.commands(&text);

@@ -63,7 +63,7 @@ impl ServeCommand {
 
     /// Returns the arguments, beginning with `serve`.
     #[must_use]
-    pub fn into_arguments(self) -> Vec<String> {
+    pub(crate) fn into_arguments(self) -> Vec<String> {
         self.arguments
     }
 }

@@ -48,14 +48,14 @@ impl CallLog {
     ///
     /// # Panics
     /// If the caller is not within a Tokio runtime.
-    pub fn offer_to(&self, witnesses: Vec<WitnessClient>) {
+    pub(crate) fn offer_to(&self, witnesses: Vec<WitnessClient>) {
         let task = WitnessTask::start(self.directory.clone(), witnesses);
         *self.witnesses.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
     /// Returns the state of the offers to witnesses, if there are any.
     #[must_use]
-    pub fn witness_health(&self) -> Option<WitnessHealth> {
+    pub(crate) fn witness_health(&self) -> Option<WitnessHealth> {
         let task = self.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
         task.as_ref().map(WitnessTask::health)
     }

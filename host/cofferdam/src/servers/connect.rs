@@ -84,7 +84,7 @@ impl ConnectOutcome {
 }
 
 /// Connects to all servers. One that cannot be reached does not affect the others.
-pub async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
+pub(crate) async fn connect_all(specs: Vec<ServerSpec>) -> ConnectOutcome {
     let permits = Arc::new(Semaphore::new(CONNECTING_MAX));
     let mut connecting = JoinSet::new();
     for (index, spec) in specs.into_iter().enumerate() {

@@ -91,7 +91,7 @@ impl SupervisedServer {
 
 /// Supervises all servers of `specs`. Servers of `before` with the same configuration and the same
 /// secrets are reused.
-pub fn start_all(
+pub(crate) fn start_all(
     specs: Vec<ServerSpec>,
     before: &[Arc<SupervisedServer>],
     news: &ChangeSignal,
@@ -114,7 +114,7 @@ pub fn start_all(
 
 /// Waits until the first attempt for every server has ended, or a few seconds. Notes the servers
 /// that are missing then.
-pub async fn wait_for_all(servers: &[Arc<SupervisedServer>], operator: &Operator) {
+pub(crate) async fn wait_for_all(servers: &[Arc<SupervisedServer>], operator: &Operator) {
     let all_tried = async {
         for server in servers {
             // An error means that the task has ended.
