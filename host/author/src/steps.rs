@@ -10,6 +10,8 @@ use crate::BuildError;
 /// Maximum bytes that are stored of each output of a program; the rest is dropped. In longer output
 /// the first messages matter most.
 const OUTPUT_BYTES_MAX: usize = 8 << 20;
+/// Maximum number of lines of warnings that are reported for one program.
+const WARNING_LINES_MAX: usize = 200;
 
 /// Receives progress reports of a build.
 pub trait StepObserver {
@@ -39,7 +41,8 @@ pub struct ProgramOutput {
 
 impl<'a> Steps<'a> {
     /// Creates a runner that reports to `report`. With `is_verbose`, standard error of programs is
-    /// shown while they run; otherwise their output is reported only if one fails.
+    /// shown while they run; otherwise their output is reported if one fails, and their warnings
+    /// if it succeeds.
     #[must_use]
     pub fn new(report: &'a dyn StepObserver, is_verbose: bool) -> Self {
         Self { report, is_verbose }
@@ -48,6 +51,14 @@ impl<'a> Steps<'a> {
     /// Reports a message for the user.
     pub fn note(&self, text: &str) {
         self.report.note(text);
+    }
+
+    /// Reports the warnings of a program that succeeded, unless they were shown while it ran.
+    pub(crate) fn warn(&self, warnings: &str) {
+        let warnings = warnings.trim();
+        if !self.is_verbose && !warnings.is_empty() {
+            self.report.note(&shortened(warnings));
+        }
     }
 
     /// Runs a program without standard input and returns its output.
@@ -79,6 +90,18 @@ impl std::fmt::Debug for Steps<'_> {
             .field("is_verbose", &self.is_verbose)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the first lines of warnings, and the number of those that are left out.
+fn shortened(warnings: &str) -> String {
+    let left_out = warnings.lines().count().saturating_sub(WARNING_LINES_MAX);
+    let mut lines: Vec<_> = warnings.lines().take(WARNING_LINES_MAX).collect();
+    let more =
+        format!("… {left_out} more lines of warnings; `cofferdam build --verbose` shows all");
+    if left_out > 0 {
+        lines.push(&more);
+    }
+    lines.join("\n")
 }
 
 fn run(step: &str, command: &mut Command, is_shown: bool) -> Result<ProgramOutput, BuildError> {
@@ -122,4 +145,20 @@ fn text(mut pipe: impl Read, is_shown: bool) -> String {
         }
     }
     String::from_utf8_lossy(&output).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_shortened() {
+        let warnings = |lines: usize| vec!["warning: w"; lines].join("\n");
+        assert_eq!(shortened(&warnings(WARNING_LINES_MAX)), warnings(WARNING_LINES_MAX));
+        let short = shortened(&warnings(WARNING_LINES_MAX + 3));
+        assert!(
+            short.ends_with("\n… 3 more lines of warnings; `cofferdam build --verbose` shows all")
+        );
+        assert_eq!(short.lines().count(), WARNING_LINES_MAX + 1);
+    }
 }

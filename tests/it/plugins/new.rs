@@ -46,8 +46,11 @@ fn a_new_project_builds_passes_its_cases_and_is_called() {
     for language in LANGUAGES {
         let Some(project) = Project::new(language) else { continue };
         let directory = project.directory();
+        let warning = with_unused_function(language, &directory);
         let built = cofferdam(&directory, &["build", "--json"]);
         assert_eq!(built.code, 0, "{language}: {}{}", built.stdout, built.stderr);
+        assert_eq!(built.stderr.contains("warning"), warning.is_some(), "{}", built.stderr);
+        assert!(built.stderr.contains(warning.unwrap_or_default()), "{}", built.stderr);
         let report: Value = serde_json::from_str(&built.stdout).unwrap();
         assert_eq!(report["tools"].to_string(), r#"["greet"]"#, "{language}: {report}");
         assert_eq!(
@@ -70,6 +73,19 @@ fn a_new_project_builds_passes_its_cases_and_is_called() {
         let has_dependencies = component.windows(7).any(|part| part == b".dep-v0");
         assert!(has_dependencies || language != "rust", "{}", built.stderr);
     }
+}
+
+/// Adds a function that is not used, and returns the warning of the compiler about it. `None` for a
+/// language whose compiler accepts it.
+fn with_unused_function(language: &str, directory: &Path) -> Option<&'static str> {
+    let (file, function, warning) = match language {
+        "rust" => ("src/lib.rs", "fn unused() {}\n", "warning: function `unused` is never used"),
+        "c" => ("main.c", "static void unused(void) {}\n", "warning: unused function 'unused'"),
+        _ => return None,
+    };
+    let source = fs::read_to_string(directory.join(file)).unwrap();
+    fs::write(directory.join(file), source + function).unwrap();
+    Some(warning)
 }
 
 /// Checks that `inspect` shows only permissions that the sources use, not imports of an SDK.

@@ -98,9 +98,7 @@ impl Compiler<'_> {
             return Ok(object);
         }
         let finished = self.steps.run(&format!("compile {shown}"), &mut compile)?;
-        if !finished.stderr.trim().is_empty() {
-            self.steps.note(finished.stderr.trim());
-        }
+        self.steps.warn(&finished.stderr);
         fs::write(&stamp, recipe).map_err(|error| BuildError::write(&stamp, error))?;
         Ok(object)
     }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::wit::{self, ImportedInterface};
-use crate::{BuildError, MissingTool, Project, Steps, packed};
+use crate::{BuildError, MissingTool, ProgramOutput, Project, Steps, packed};
 
 /// Command that installs the tested versions.
 const INSTALL: &str = "npm install --save-dev esbuild@0.28.2 componentize-qjs@0.4.5";
@@ -87,7 +87,9 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     find_node()?;
     let bundle = Bundle::new(&work);
     write(&bundle.entry, wrapper(&entry).as_bytes())?;
-    run(project, steps, "bundling", &mut bundle.command(project, &project.sdk()?))?;
+    let mut bundling = bundle.command(project, &project.sdk()?);
+    // The bundler prints warnings only.
+    steps.warn(&run(project, steps, "bundling", &mut bundling)?.stderr);
     write_world(&work, &bundle.modules()?)?;
     let component = work.join(COMPONENT);
     let mut componentize = Command::new(program(project.directory(), COMPONENTIZE));
@@ -259,12 +261,12 @@ fn run(
     steps: &Steps<'_>,
     step: &str,
     command: &mut Command,
-) -> Result<(), BuildError> {
+) -> Result<ProgramOutput, BuildError> {
     match steps.run(step, command) {
         Err(BuildError::Start { program, error }) if error.kind() == ErrorKind::NotFound => {
             Err(missing(project.directory(), &program).into())
         }
-        ended => ended.map(drop),
+        ended => ended,
     }
 }
 

@@ -17,11 +17,12 @@ pub(crate) fn build(project: &Project, steps: &Steps<'_>) -> Result<Vec<u8>, Bui
     let mut cargo = Command::new("cargo");
     cargo
         .args(["build", "--release", "--target", TARGET, "--lib"])
-        .args(["--message-format", "json-render-diagnostics"])
+        .args(["--message-format", "json-render-diagnostics", "--color", "never"])
         .current_dir(project.directory());
     let built = steps
         .run(&format!("cargo build --release --target {TARGET}"), &mut cargo)
         .map_err(without_messages)?;
+    steps.warn(&warnings(&built.stderr));
     let (package, path) = component(&built.stdout).ok_or_else(|| {
         let advice =
             "cargo has built no component; Cargo.toml needs `crate-type = [\"cdylib\"]` under \
@@ -69,6 +70,31 @@ fn without_messages(error: BuildError) -> BuildError {
         }
         other => other,
     }
+}
+
+/// Returns the warnings of what cargo has printed, without its progress.
+fn warnings(printed: &str) -> String {
+    let mut is_warning = false;
+    let mut lines = Vec::new();
+    for line in printed.lines() {
+        // A warning of the compiler ends with an empty line, and one of a build script in its line.
+        is_warning = line.starts_with("warning") || (is_warning && !is_progress(line));
+        if is_warning {
+            lines.push(line);
+        }
+        is_warning &= !line.is_empty();
+    }
+    lines.join("\n")
+}
+
+/// Returns whether a line is progress of cargo: a verb that ends in the twelfth column, such as
+/// `   Compiling`.
+fn is_progress(line: &str) -> bool {
+    let Some((verb, rest)) = line.split_at_checked(12) else { return false };
+    let verb = verb.trim_start();
+    rest.starts_with(' ')
+        && verb.starts_with(|first: char| first.is_ascii_uppercase())
+        && verb.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
 /// One JSON message of cargo.
@@ -120,4 +146,22 @@ pub(crate) fn find(directory: &Path) -> Result<String, MissingTool> {
         looked_for: "the folder that rustc names for it".to_owned(),
         install: vec![format!("rustup target add {TARGET}")],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_what_cargo_prints_without_its_progress() {
+        let unused = "warning: unused variable: `x`\n --> src/lib.rs:1:5\n  |\n1 |     let x = 1;\n  |         ^\n\n";
+        let count = "warning: `tracker` (lib) generated 1 warning\n";
+        let script = "warning: tracker@0.1.0: no tool for `GET /matrix`\n";
+        let printed = format!(
+            "   Compiling cfg-if v1.0.0\n{script}   Compiling tracker v0.1.0 (/tmp)\n{unused}{count}    \
+             Finished `release` profile [optimized] target(s) in 3.57s\n"
+        );
+        assert_eq!(warnings(&printed), format!("{script}{unused}{count}").trim_end());
+        assert_eq!(warnings("    Blocking waiting for file lock\n    Finished `release`\n"), "");
+    }
 }
