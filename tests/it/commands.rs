@@ -165,6 +165,10 @@ fn a_core_module_becomes_a_component_with_a_tool() {
     assert!(shown.contains("Copies text.") && shown.contains("text?: string"), "{shown}");
 }
 
+/// Manifest of a tool whose result is text, which has no schema.
+const TEXT_WITH_SCHEMA: &str = "[tools.x]\ndescription = \"X.\"\nschema = { type = \"object\" }\n\
+                                output-schema = { type = \"object\" }\n";
+
 #[test]
 fn what_cannot_be_wrapped_is_said_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -183,6 +187,7 @@ fn what_cannot_be_wrapped_is_said_in_one_line() {
         ("none.toml", ""),
         ("bare.toml", "[tools.x]\ndescription = \"No schema.\"\n"),
         ("broken.toml", "[tools.x]\ndescription = \"X.\"\nschema = { type = \"objekt\" }\n"),
+        ("text.toml", TEXT_WITH_SCHEMA),
     ] {
         std::fs::write(file(name), manifest).unwrap();
     }
@@ -212,6 +217,10 @@ fn what_cannot_be_wrapped_is_said_in_one_line() {
         ("none.toml", "is a command (it exports `wasi:cli/run`) without tools"),
         ("bare.toml", "1:8: the tool `x` of a command has no `schema` for its arguments"),
         ("broken.toml", "Tool 'x': invalid declaration"),
+        (
+            "text.toml",
+            "text.toml:4:17: `output-schema` needs `output = \"json\"`: the result is text",
+        ),
     ] {
         let flags = with(manifest);
         let said = attempt(&file("copy.wasm"), &[flags[0].as_str(), flags[1].as_str()]);

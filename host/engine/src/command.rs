@@ -108,7 +108,7 @@ fn declaration(manifest: &Manifest, name: &str) -> Result<Declaration, LoadError
             .or_else(|| stated.description.clone())
             .unwrap_or_default(),
         input_schema: input_schema.unwrap_or_default(),
-        output_schema: stated.output_schema.as_ref().map(schema_text),
+        output_schema: stated.output_schema.as_ref().map(|schema| schema_text(schema.get_ref())),
         annotations: words.annotations(),
         group: words.group.clone().or_else(|| stated.group.clone()),
     })
@@ -126,12 +126,13 @@ fn schema_text(schema: &Value) -> String {
 /// plugins.
 ///
 /// # Errors
-/// If a template is malformed or names a parameter that its schema does not declare, or if a
-/// parameter does not reach the command.
+/// If a template is malformed or names a parameter that its schema does not declare, if a parameter
+/// does not reach the command or is described outside the schema, or if text has a schema.
 pub(crate) fn tools(manifest: &Manifest) -> Result<CommandTools, ManifestError> {
     let mut tools = CommandTools::new();
     for name in manifest.tool_names() {
         let Some((text, words)) = manifest.command_tool(name) else { continue };
+        manifest.check_parameters_in_schema(name)?;
         let tool = tool(words).map_err(|(offset, message)| text.error_at(offset, &message))?;
         tools.insert(name.to_owned(), tool);
     }
@@ -168,8 +169,13 @@ fn tool(words: &ToolWords) -> Result<CommandTool, (usize, String)> {
         None if takes_json => StandardInput::Json,
         None => StandardInput::Empty,
     };
+    let output = words.output.unwrap_or_default();
+    if let (OutputFormat::Text, Some(schema)) = (output, &words.output_schema) {
+        let message = "`output-schema` needs `output = \"json\"`: the result is text";
+        return Err((schema.span().start, message.to_owned()));
+    }
     let arguments = arguments.into_iter().map(|(_, group)| group).collect();
-    Ok(CommandTool { arguments, input, output: words.output.unwrap_or_default() })
+    Ok(CommandTool { arguments, input, output })
 }
 
 /// Checks that templates name declared parameters only, and that every parameter is used.

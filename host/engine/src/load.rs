@@ -13,5 +13,15 @@ mod observer;
 pub(crate) mod parallel;
 
 pub use self::component::Component;
-pub(crate) use self::loading::{CACHE_FORMAT, ComponentDescription, ComponentLoad, Description};
+pub(crate) use self::loading::{
+    CACHE_FORMAT, ComponentDescription, ComponentLoad, Description, ReadComponent,
+};
 pub use self::observer::{LoadEvent, LoadObserver};
+use crate::LoadError;
+
+/// Runs a step that reads, writes or computes for long on a thread that serves no calls.
+async fn blocking<T: Send + 'static>(
+    step: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
+) -> Result<T, LoadError> {
+    tokio::task::spawn_blocking(step).await.map_err(|_| LoadError::Interrupted)?
+}

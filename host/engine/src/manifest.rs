@@ -150,6 +150,21 @@ impl Manifest {
         Ok(())
     }
 
+    /// Rejects descriptions of the parameters of a command's tool, which its schema contains.
+    pub(crate) fn check_parameters_in_schema(&self, tool: &str) -> Result<(), ManifestError> {
+        for text in self.texts() {
+            let words = text.tool(tool).map(|(_, words)| words);
+            if let Some(parameter) = words.and_then(|words| words.parameters.keys().next()) {
+                let name = parameter.get_ref();
+                let message = format!(
+                    "the tool `{tool}` is of a command: describe the parameter `{name}` in its `schema`"
+                );
+                return Err(text.unknown(parameter, &message));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the names of all described tools, in order.
     pub(crate) fn tool_names(&self) -> BTreeSet<&str> {
         self.texts()

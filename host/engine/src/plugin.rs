@@ -34,7 +34,7 @@ use crate::config::Metering;
 use crate::engine::EngineInner;
 use crate::engine_pool::{Code, CodeForm, PluginCode};
 use crate::host_api::{CallFiles, CallParts, PluginContext, imports};
-use crate::load::ComponentLoad;
+use crate::load::{ComponentLoad, ReadComponent};
 use crate::recording::{CallRecorder, RecordedCall};
 use crate::{Capability, Component, Engine, Grants, LoadError, Mount};
 
@@ -284,13 +284,11 @@ impl Plugin {
 
     async fn load_code(&self) -> Result<Code, LoadError> {
         let PluginOptions { name, grants, .. } = &self.options;
-        let loading =
-            ComponentLoad::start(&self.engine, &self.component, name, self.limits(), grants, &())
-                .await?;
-        if loading.digest != self.digest {
+        let read = ReadComponent::read(&self.engine, &self.component).await?;
+        if read.digest != self.digest {
             return Err(LoadError::Changed);
         }
-        loading.code().await
+        ComponentLoad::start(&self.engine, read, name, self.limits(), grants, &())?.code().await
     }
 }
 

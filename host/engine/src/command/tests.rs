@@ -58,6 +58,14 @@ fn mistakes_of_a_manifest_are_found() {
         ("schema = \"{\"\n".to_owned(), "the schema is not JSON"),
         (format!("{}arguments = [3]", schema(&[])), "expected a string, or a list of strings"),
         (format!("{}output = \"xml\"", schema(&[])), "unknown variant `xml`"),
+        (
+            format!("{}output-schema = {{ type = \"object\" }}", schema(&[])),
+            "4:17: `output-schema` needs `output = \"json\"`: the result is text",
+        ),
+        (
+            format!("{}[tools.t.parameters.b]", schema(&[])),
+            "4:21: the tool `t` is of a command: describe the parameter `b` in its `schema`",
+        ),
     ] {
         let error = tool(&keys).unwrap_err();
         assert!(error.contains(expected), "{keys}: {error}");

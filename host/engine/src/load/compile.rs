@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,9 +39,9 @@ const MEMORY_BYTES_BASE: u64 = 2 << 30;
 const MEMORY_BYTES_PER_BYTE: u64 = 64;
 /// Wall-clock time for each second of CPU time: the machine may be busy.
 const WALL_PER_CPU: u32 = 6;
-/// Maximum size of an artifact that is accepted from a child. Code is about 4 times the size of a
-/// component.
-const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
+/// Maximum size of an answer that is accepted from a child, in bytes. Code is about 4 times the
+/// size of a component. Less in unit tests.
+const ANSWER_BYTES_MAX: u64 = if cfg!(test) { 4 << 20 } else { 1 << 30 };
 /// Number of compiler threads. More of them need more address space than the limit leaves.
 const THREADS_MAX: &str = "4";
 
@@ -91,6 +92,12 @@ pub enum CompileError {
         memory_mib: u64,
         /// Exit status of the child.
         status: ExitStatus,
+    },
+    /// The code of the component is too large.
+    #[error("compiles to more than {mib_max} MiB of code, the most that is accepted")]
+    TooLarge {
+        /// Maximum size of the code.
+        mib_max: u64,
     },
     /// The compiler panicked.
     #[error(
@@ -172,12 +179,15 @@ impl Compiler {
     /// Compiles `component` to an artifact that an engine of the same build can load.
     pub(crate) async fn compile(
         &self,
-        component: &[u8],
+        component: &Arc<[u8]>,
         settings: CompileSettings,
     ) -> Result<Artifact, CompileError> {
         match self {
             Self::InProcess => {
-                let code = compile_here(component, settings.metering);
+                let component = Arc::clone(component);
+                let compile = move || compile_here(&component, settings.metering);
+                let compiled = tokio::task::spawn_blocking(compile).await;
+                let code = compiled.map_err(|error| CompileError::Child(error.into()))?;
                 let code = code.map_err(|reason| CompileError::Refused { reason })?;
                 Ok(Artifact { code, confinement: None })
             }
@@ -233,15 +243,23 @@ async fn converse(
         stdin.write_all(component).await
     };
     let mut answer = Vec::new();
-    let mut stdout = stdout.take(ARTIFACT_BYTES_MAX);
+    let mut stdout = stdout.take(ANSWER_BYTES_MAX.saturating_add(1));
     let receive = stdout.read_to_end(&mut answer);
     // A child that dies early breaks the pipe; its exit status is more informative than that error.
     let exchange = async { tokio::join!(send, receive) };
     let received = tokio::select! {
         (_sent, received) = exchange => received,
-        () = applied.exceeded() => return Err(kill_for_memory(child, limits).await),
+        () = applied.exceeded() => {
+            let status = kill(child).await?;
+            return Err(CompileError::Died { memory_mib: limits.memory_bytes >> 20, status });
+        }
     };
-    received.map_err(CompileError::Child)?;
+    let received = u64::try_from(received.map_err(CompileError::Child)?).unwrap_or(u64::MAX);
+    if received > ANSWER_BYTES_MAX {
+        // The child still writes, and would wait for a reader.
+        kill(child).await?;
+        return Err(CompileError::TooLarge { mib_max: ANSWER_BYTES_MAX >> 20 });
+    }
     let status = child.wait().await.map_err(CompileError::Child)?;
     if !status.success() {
         return Err(death(status, limits));
@@ -249,16 +267,10 @@ async fn converse(
     read_answer(answer, settings.confinement_min)
 }
 
-/// Kills a child that uses more memory than it may.
-async fn kill_for_memory(child: &mut Child, limits: &ProcessLimits) -> CompileError {
-    let killed = match child.start_kill() {
-        Ok(()) => child.wait().await,
-        Err(error) => Err(error),
-    };
-    match killed {
-        Ok(status) => CompileError::Died { memory_mib: limits.memory_bytes >> 20, status },
-        Err(error) => CompileError::Child(error),
-    }
+/// Kills a child that exceeds a limit.
+async fn kill(child: &mut Child) -> Result<ExitStatus, CompileError> {
+    child.start_kill().map_err(CompileError::Child)?;
+    child.wait().await.map_err(CompileError::Child)
 }
 
 fn read_answer(mut answer: Vec<u8>, required: Confinement) -> Result<Artifact, CompileError> {
@@ -369,6 +381,41 @@ mod tests {
         assert_eq!((small.cpu_seconds, small.memory_bytes >> 20), (5, 2048));
         let python = limits_for(18 << 20);
         assert_eq!((python.cpu_seconds, python.memory_bytes >> 20), (59, 3200));
+    }
+
+    const SETTINGS: CompileSettings =
+        CompileSettings { metering: Metering::Time, confinement_min: Confinement::None };
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_child_that_answers_without_end_is_killed() {
+        let arguments = ["-c", "exec yes"].map(OsString::from).into();
+        let compiler = Compiler::Child { program: "/bin/sh".into(), arguments };
+        let component = Arc::from([]);
+        let compiling = compiler.compile(&component, SETTINGS);
+        let ended = tokio::time::timeout(Duration::from_secs(20), compiling).await;
+        let error = ended.expect("it ends before the limit of time").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "compiles to more than 4 MiB of code, the most that is accepted"
+        );
+    }
+
+    /// The test occupies the only thread for work that blocks.
+    #[test]
+    fn compiling_in_this_process_leaves_the_threads_that_serve_calls() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (release, occupied) = std::sync::mpsc::channel::<()>();
+            let occupant = tokio::task::spawn_blocking(move || occupied.recv());
+            let component: Arc<[u8]> = wat::parse_str("(component (core module))").unwrap().into();
+            let mut compiling = Box::pin(Compiler::InProcess.compile(&component, SETTINGS));
+            assert!(futures_util::poll!(&mut compiling).is_pending());
+            drop(release);
+            assert!(!compiling.await.unwrap().code.is_empty());
+            assert!(occupant.await.unwrap().is_err());
+        });
     }
 
     fn read(bytes: &[u8]) -> Result<Artifact, CompileError> {

@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::index::ComponentFiles;
-use super::parallel;
+use super::{blocking, parallel};
 use crate::LoadError;
 use crate::manifest::MANIFEST_BYTES_MAX;
 
@@ -116,24 +118,26 @@ impl Component {
             (None, ComponentSource::Bytes(_)) => Ok(None),
             (None, ComponentSource::File(path)) => {
                 let path = path.with_extension(MANIFEST_EXTENSION);
-                let read = tokio::task::spawn_blocking(move || read_manifest_file(&path));
-                read.await.map_err(|_| LoadError::Interrupted)?
+                blocking(move || read_manifest_file(&path)).await
             }
         }
     }
 
-    pub(super) async fn read(&self, bytes_max: u64) -> Result<Arc<[u8]>, LoadError> {
-        match &self.source {
-            ComponentSource::Bytes(bytes) => {
-                check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
-                Ok(Arc::clone(bytes))
-            }
-            ComponentSource::File(path) => {
-                let path = path.clone();
-                let read = tokio::task::spawn_blocking(move || read_file(&path, bytes_max));
-                read.await.map_err(|_| LoadError::Interrupted)?
-            }
-        }
+    /// Reads the component, and computes the digest of its bytes.
+    pub(super) async fn read(&self, bytes_max: u64) -> Result<(Arc<[u8]>, [u8; 32]), LoadError> {
+        let source = self.source.clone();
+        blocking(move || {
+            let bytes = match source {
+                ComponentSource::Bytes(bytes) => {
+                    check_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX), bytes_max)?;
+                    bytes
+                }
+                ComponentSource::File(path) => read_file(&path, bytes_max)?,
+            };
+            let digest = Sha256::digest(&bytes).into();
+            Ok((bytes, digest))
+        })
+        .await
     }
 }
 

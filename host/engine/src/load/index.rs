@@ -32,8 +32,9 @@ pub use self::approval::Approval;
 pub(crate) use self::identity::FileIdentity;
 pub(crate) use self::record::{ComponentFiles, ComponentRecord};
 
-/// Version of the format. Increased when the layout or the meaning of a record changes.
-const FORMAT: &[u8] = b"cofferdam known 2";
+/// Version of the format of the index. Increased when the layout or the meaning of a record
+/// changes.
+const FORMAT: &[u8] = b"cofferdam startup index 3";
 
 /// Index of plugins, by their position in the list of components.
 pub(crate) struct StartupIndex {

@@ -6,10 +6,9 @@ use cofferdam_tool::declaration::Declaration;
 use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{Annotations, Limits, PluginName};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::compile::{Artifact, CompileSettings};
-use super::{Component, LoadEvent, LoadObserver};
+use super::{Component, LoadEvent, LoadObserver, blocking};
 use crate::cache::{CacheKey, EntryKind, Lookup};
 use crate::command::{self, CommandTools};
 use crate::engine::EngineInner;
@@ -51,10 +50,58 @@ pub(crate) struct ComponentDescription {
     pub(crate) code: Option<Code>,
 }
 
+/// Bytes of a component, with their digest.
+pub(crate) struct ReadComponent {
+    bytes: Arc<[u8]>,
+    pub(crate) digest: [u8; 32],
+}
+
+/// Manifests of a component.
+pub(crate) struct ComponentManifest {
+    beside: Option<Arc<str>>,
+    manifest: Manifest,
+}
+
+impl ReadComponent {
+    /// Reads a component and checks its size and digest.
+    pub(crate) async fn read(
+        engine: &EngineInner,
+        component: &Component,
+    ) -> Result<Self, LoadError> {
+        let (bytes, digest) = component.read(engine.config.screen.component_bytes_max).await?;
+        if !component.accepts_digest(&digest) {
+            return Err(LoadError::Digest { found: digest_text(&digest) });
+        }
+        Ok(Self { bytes, digest })
+    }
+
+    /// Reads the manifests inside and next to the component.
+    pub(crate) async fn manifest(
+        &self,
+        component: &Component,
+    ) -> Result<ComponentManifest, LoadError> {
+        let beside = component.read_manifest().await?;
+        let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
+        let manifest = Manifest::parse(beside.as_deref(), embedded)?;
+        Ok(ComponentManifest { beside, manifest })
+    }
+
+    /// Returns the size of the component in bytes.
+    fn size(&self) -> u64 {
+        u64::try_from(self.bytes.len()).unwrap_or(u64::MAX)
+    }
+}
+
+impl ComponentManifest {
+    /// Returns the permissions and limits that the component asks for.
+    pub(crate) fn requested(&self) -> RequestedPermissions {
+        self.manifest.requested()
+    }
+}
+
 /// Component that is being loaded.
 pub(crate) struct ComponentLoad<'a> {
     engine: &'a EngineInner,
-    component: &'a Component,
     plugin: &'a PluginName,
     wasm_engine: &'a Arc<WasmEngine>,
     /// Set if the plugin has an instruction budget, which requires code that counts. The value does
@@ -63,15 +110,15 @@ pub(crate) struct ComponentLoad<'a> {
     /// True if the plugin was granted a socket connection.
     has_sockets: bool,
     observer: &'a dyn LoadObserver,
-    bytes: Arc<[u8]>,
-    pub(crate) digest: [u8; 32],
+    read: ReadComponent,
     key: CacheKey,
 }
 
 impl<'a> ComponentLoad<'a> {
-    pub(crate) async fn start(
+    /// Starts to load a component for calls under `limits`.
+    pub(crate) fn start(
         engine: &'a EngineInner,
-        component: &'a Component,
+        read: ReadComponent,
         plugin: &'a PluginName,
         limits: &Limits,
         grants: &Grants,
@@ -79,52 +126,44 @@ impl<'a> ComponentLoad<'a> {
     ) -> Result<Self, LoadError> {
         let wasm_engine = engine.first_engine(limits)?;
         let fuel_max = limits.fuel_max.map(|_| u64::MAX);
-        let bytes = component.read(engine.config.screen.component_bytes_max).await?;
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        if !component.accepts_digest(&digest) {
-            return Err(LoadError::Digest { found: digest_text(&digest) });
-        }
-        let key = CacheKey::new(&[CACHE_FORMAT, &wasm_engine.fingerprint, &digest]);
+        let key = CacheKey::new(&[CACHE_FORMAT, &wasm_engine.fingerprint, &read.digest]);
         let has_sockets = !grants.sockets.is_empty();
-        Ok(Self {
-            engine,
-            component,
-            plugin,
-            wasm_engine,
-            fuel_max,
-            has_sockets,
-            observer,
-            bytes,
-            digest,
-            key,
-        })
+        Ok(Self { engine, plugin, wasm_engine, fuel_max, has_sockets, observer, read, key })
+    }
+
+    /// Returns the digest of the component.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.read.digest
     }
 
     /// Returns the description of the component, with its code if it had to be compiled for that.
-    pub(crate) async fn describe(&self) -> Result<ComponentDescription, LoadError> {
-        let beside = self.component.read_manifest().await?;
-        let embedded = manifest::embedded(&self.bytes).map_err(LoadError::EmbeddedManifest)?;
-        let manifest = Manifest::parse(beside.as_deref(), embedded)?;
+    pub(crate) async fn describe(
+        &self,
+        manifest: &ComponentManifest,
+    ) -> Result<ComponentDescription, LoadError> {
+        let ComponentManifest { beside, manifest } = manifest;
         let (asked, icons) = (manifest.requested(), manifest.icons());
-        let commands = command::tools(&manifest)?;
+        let commands = command::tools(manifest)?;
         let key = self.description_key(beside.as_deref());
-        if let Some(description) = self.cached_description(&key) {
+        if let Some(description) = self.cached_description(key).await? {
             return Ok(ComponentDescription { description, asked, icons, commands, code: None });
         }
         let screened = self.screen().await?;
-        let code = match self.cached_code() {
+        let code = match self.cached_code().await? {
             Some(code) => code,
             None => self.compile().await?,
         };
         let declarations = match &code.entry {
             CodeForm::Declared(declared) => self.listed(&code.wasm_engine, declared).await?,
-            CodeForm::Command(_) => command::declarations(&manifest)?,
-            CodeForm::Typed(code) => typed::declarations(code.functions(), &self.bytes, &manifest)?,
+            CodeForm::Command(_) => command::declarations(manifest)?,
+            CodeForm::Typed(code) => {
+                typed::declarations(code.functions(), &self.read.bytes, manifest)?
+            }
         };
-        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        let component_bytes = self.read.size();
         let description = Description { component_bytes, imports: screened.imports, declarations };
         if let Ok(json) = serde_json::to_vec(&description) {
-            self.keep(&key, EntryKind::Description, &json);
+            self.keep(key, EntryKind::Description, json).await?;
         }
         Ok(ComponentDescription { description, asked, icons, commands, code: Some(code) })
     }
@@ -136,7 +175,7 @@ impl<'a> ComponentLoad<'a> {
             Some(text) => CacheKey::new(&[
                 CACHE_FORMAT,
                 &self.wasm_engine.fingerprint,
-                &self.digest,
+                &self.read.digest,
                 text.as_bytes(),
             ]),
             None => self.key,
@@ -145,28 +184,28 @@ impl<'a> ComponentLoad<'a> {
 
     /// Returns the code from the cache, or compiles it.
     pub(crate) async fn code(&self) -> Result<Code, LoadError> {
-        if let Some(code) = self.cached_code() {
+        if let Some(code) = self.cached_code().await? {
             return Ok(code);
         }
         self.screen().await?;
         self.compile().await
     }
 
-    fn cached_code(&self) -> Option<Code> {
-        self.link(&self.cached(&self.key, EntryKind::Code)?).ok()
+    async fn cached_code(&self) -> Result<Option<Code>, LoadError> {
+        let link = self.linker();
+        self.cached(self.key, EntryKind::Code, move |artifact| link(&artifact).ok()).await
     }
 
     /// Compiles bytes that have passed the screen.
     async fn compile(&self) -> Result<Code, LoadError> {
-        let component_bytes = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
-        self.observer.on_event(LoadEvent::Compiling { component_bytes });
+        self.observer.on_event(LoadEvent::Compiling { component_bytes: self.read.size() });
         let config = &self.engine.config;
         let settings = CompileSettings {
             metering: self.wasm_engine.metering,
             confinement_min: config.confinement_min.unwrap_or(Confinement::None),
         };
         let Artifact { code: artifact, confinement } =
-            config.compiler.compile(&self.bytes, settings).await?;
+            config.compiler.compile(&self.read.bytes, settings).await?;
         let artifact_bytes = u64::try_from(artifact.len()).unwrap_or(u64::MAX);
         self.observer.on_event(LoadEvent::Compiled { artifact_bytes });
         if let (Some(level), None) = (confinement, config.confinement_min)
@@ -174,23 +213,23 @@ impl<'a> ComponentLoad<'a> {
         {
             self.observer.on_event(LoadEvent::Unconfined { level });
         }
-        let code = self.link(&artifact)?;
-        self.keep(&self.key, EntryKind::Code, &artifact);
+        let link = self.linker();
+        let (code, artifact) = blocking(move || Ok((link(&artifact)?, artifact))).await?;
+        self.keep(self.key, EntryKind::Code, artifact).await?;
         Ok(code)
     }
 
     /// Returns the size of the component and the result of the screen.
     pub(crate) async fn screened(&self) -> Result<(u64, ScreenReport), LoadError> {
         let screened = self.screen().await?;
-        Ok((u64::try_from(self.bytes.len()).unwrap_or(u64::MAX), screened))
+        Ok((self.read.size(), screened))
     }
 
     async fn screen(&self) -> Result<ScreenReport, LoadError> {
         // Takes up to a fifth of a second for the largest components, so it must not run on a
         // thread that serves calls.
-        let (bytes, limits) = (Arc::clone(&self.bytes), self.engine.config.screen.clone());
-        let screening = tokio::task::spawn_blocking(move || screen(&bytes, &limits));
-        let screened = screening.await.map_err(|_| LoadError::Interrupted)??;
+        let (bytes, limits) = (Arc::clone(&self.read.bytes), self.engine.config.screen.clone());
+        let screened = blocking(move || Ok(screen(&bytes, &limits)?)).await?;
         let unknown: Vec<_> = screened
             .imports
             .iter()
@@ -210,10 +249,12 @@ impl<'a> ComponentLoad<'a> {
         Ok(screened)
     }
 
-    fn link(&self, artifact: &[u8]) -> Result<Code, LoadError> {
+    /// Returns a function that links an artifact, which takes milliseconds.
+    fn linker(&self) -> impl FnOnce(&[u8]) -> Result<Code, LoadError> + Send + 'static {
+        let (wasm_engine, has_sockets) = (Arc::clone(self.wasm_engine), self.has_sockets);
         // The artifact comes from our own compiler: either over a pipe from a child that we
         // started, or from the cache, which has verified its MAC with this installation's key.
-        Code::from_trusted(self.wasm_engine, artifact, self.has_sockets)
+        move |artifact| Code::from_trusted(&wasm_engine, artifact, has_sockets)
     }
 
     /// Calls the component to list its tools.
@@ -235,30 +276,44 @@ impl<'a> ComponentLoad<'a> {
         Ok(definitions.into_iter().map(declaration).collect())
     }
 
-    fn cached_description(&self, key: &CacheKey) -> Option<Description> {
-        let json = self.cached(key, EntryKind::Description)?;
-        serde_json::from_slice(&json).ok()
+    async fn cached_description(&self, key: CacheKey) -> Result<Option<Description>, LoadError> {
+        let parse = |json: Vec<u8>| serde_json::from_slice(&json).ok();
+        self.cached(key, EntryKind::Description, parse).await
     }
 
-    fn cached(&self, key: &CacheKey, kind: EntryKind) -> Option<Vec<u8>> {
-        match self.engine.cache.as_ref()?.get(key, kind) {
-            Lookup::Hit(bytes) => Some(bytes),
-            Lookup::Miss => None,
-            Lookup::Rejected(reason) => {
-                tracing::warn!(%reason, "a cache entry was rejected and removed");
-                self.observer.on_event(LoadEvent::CacheRejected);
-                None
-            }
-        }
+    /// Returns an entry of the cache as `parse` understands it.
+    async fn cached<T: Send + 'static>(
+        &self,
+        key: CacheKey,
+        kind: EntryKind,
+        parse: impl FnOnce(Vec<u8>) -> Option<T> + Send + 'static,
+    ) -> Result<Option<T>, LoadError> {
+        let Some(cache) = self.engine.cache.clone() else { return Ok(None) };
+        let looked_up = blocking(move || match cache.get(&key, kind) {
+            Lookup::Hit(bytes) => Ok(Ok(parse(bytes))),
+            Lookup::Miss => Ok(Ok(None)),
+            Lookup::Rejected(reason) => Ok(Err(reason)),
+        });
+        Ok(looked_up.await?.unwrap_or_else(|reason| {
+            tracing::warn!(%reason, "a cache entry was rejected and removed");
+            self.observer.on_event(LoadEvent::CacheRejected);
+            None
+        }))
     }
 
     /// Stores an entry. If the cache cannot be written, the next start only takes longer.
-    fn keep(&self, key: &CacheKey, kind: EntryKind, bytes: &[u8]) {
-        let Some(cache) = &self.engine.cache else { return };
-        if let Err(error) = cache.insert(key, kind, bytes) {
+    async fn keep(
+        &self,
+        key: CacheKey,
+        kind: EntryKind,
+        contents: Vec<u8>,
+    ) -> Result<(), LoadError> {
+        let Some(cache) = self.engine.cache.clone() else { return Ok(()) };
+        if let Err(error) = blocking(move || Ok(cache.insert(&key, kind, &contents))).await? {
             tracing::warn!(%error, "a cache entry cannot be written");
             self.observer.on_event(LoadEvent::CacheUnwritable);
         }
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct ToolWords {
     pub(super) parameters: BTreeMap<Spanned<String>, ParameterWords>,
     /// Schema of the arguments of a command's tool: a table, or JSON in a string.
     pub(crate) schema: Option<Spanned<Value>>,
-    pub(crate) output_schema: Option<Value>,
+    pub(crate) output_schema: Option<Spanned<Value>>,
     /// Command line after the name of the program.
     pub(crate) arguments: Option<Vec<Spanned<ArgumentWords>>>,
     /// Template of standard input.

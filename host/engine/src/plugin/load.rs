@@ -10,7 +10,7 @@ use cofferdam_tool::{Limits, PluginName, ToolDefinition};
 
 use super::{Facts, Plugin, PluginInfo, PluginOptions, PluginParts, ScreenedPlugin, digest_text};
 use crate::load::index::{ComponentFiles, ComponentRecord};
-use crate::load::{ComponentDescription, ComponentLoad, Description};
+use crate::load::{ComponentDescription, ComponentLoad, Description, ReadComponent};
 use crate::{Component, Engine, Grants, LoadError, LoadObserver};
 
 impl Engine {
@@ -42,12 +42,13 @@ impl Engine {
         observer: &dyn LoadObserver,
     ) -> Result<(PluginInfo, Vec<Declaration>), LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
-        let loading =
-            ComponentLoad::start(&self.inner, component, name, &limits, &grants, observer).await?;
+        let read = ReadComponent::read(&self.inner, component).await?;
+        let manifest = read.manifest(component).await?;
+        let loading = ComponentLoad::start(&self.inner, read, name, &limits, &grants, observer)?;
         let Description { component_bytes, imports, declarations } =
-            loading.describe().await?.description;
+            loading.describe(&manifest).await?.description;
         let identity =
-            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest()).into() };
         Ok((PluginInfo::new(identity, component_bytes, imports), declarations))
     }
 
@@ -62,11 +63,11 @@ impl Engine {
         name: &PluginName,
     ) -> Result<ScreenedPlugin, LoadError> {
         let (limits, grants) = (Limits::default(), Grants::default());
-        let loading =
-            ComponentLoad::start(&self.inner, component, name, &limits, &grants, &()).await?;
+        let read = ReadComponent::read(&self.inner, component).await?;
+        let loading = ComponentLoad::start(&self.inner, read, name, &limits, &grants, &())?;
         let (component_bytes, screened) = loading.screened().await?;
         let identity =
-            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest).into() };
+            PluginIdentity { name: name.clone(), digest: digest_text(&loading.digest()).into() };
         let info = PluginInfo::new(identity, component_bytes, screened.imports);
         Ok(ScreenedPlugin { info, exports: screened.exports })
     }
@@ -108,21 +109,15 @@ impl LoadedComponent {
     ) -> Result<Self, LoadError> {
         let PluginOptions { name, grants, limits, .. } = options;
         engine.check_mounts(grants)?;
-        let mut loading =
-            ComponentLoad::start(&engine.inner, component, name, limits, grants, observer).await?;
-        let mut described = loading.describe().await?;
-        let granted = described.asked.granted_of(&grants.policy(limits));
+        let read = ReadComponent::read(&engine.inner, component).await?;
+        let manifest = read.manifest(component).await?;
         // A budget that the plugin itself requests requires code that counts.
-        if granted.policy.limits.fuel_max.is_some() && limits.fuel_max.is_none() {
-            let limits = &granted.policy.limits;
-            loading =
-                ComponentLoad::start(&engine.inner, component, name, limits, grants, observer)
-                    .await?;
-            described = loading.describe().await?;
-        }
+        let granted = manifest.requested().granted_of(&grants.policy(limits)).policy.limits;
+        let loading = ComponentLoad::start(&engine.inner, read, name, &granted, grants, observer)?;
+        let described = loading.describe(&manifest).await?;
         let definitions = check_declarations(&described.description.declarations)?;
         let is_counting = limits.fuel_max.is_some();
-        Ok(Self { described, definitions, digest: loading.digest, is_counting })
+        Ok(Self { described, definitions, digest: loading.digest(), is_counting })
     }
 
     /// Returns the record of the component for the index, with the versions of its `files`. Returns

@@ -4,13 +4,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use cofferdam_tool::{CallContext, Limits, ToolSource as _, Toolset};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Compiler, EngineConfig, Grants, PoolSize};
+use crate::{Compiler, EngineConfig, Grants, LoadEvent, PoolSize};
 
 /// Time after which a file counts as unchanged.
 const QUIESCENT: Duration = Duration::from_millis(3100);
@@ -202,4 +203,44 @@ async fn without_a_cache_all_is_loaded() {
     assert_eq!(tool(&batch.next().await.unwrap().1.unwrap()), "one");
     assert!(batch.cached_tools(0).is_none());
     batch.save();
+}
+
+#[derive(Default)]
+struct Compilations(AtomicU32);
+
+impl LoadObserver for Compilations {
+    fn on_event(&self, event: LoadEvent) {
+        if matches!(event, LoadEvent::Compiling { .. }) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_asks_for_a_budget_is_compiled_once() {
+    let fixture = Fixture::new();
+    let component = Component::from_bytes(component("one"));
+    let component = component.with_manifest("[limits]\nfuel-max = 1000000\n");
+    let compilations = Compilations::default();
+    let plugin = fixture.engine().load(&component, options("one"), &compilations).await.unwrap();
+    assert_eq!(plugin.granted().policy.limits.fuel_max, Some(1_000_000));
+    assert_eq!(answer(plugin).await, "42");
+    assert_eq!(compilations.0.load(Ordering::Relaxed), 1);
+}
+
+/// The test occupies the only thread for work that blocks.
+#[test]
+fn a_digest_is_computed_on_no_thread_that_serves_calls() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let engine = Fixture::new().engine();
+        let component = Component::from_bytes(component("one"));
+        let (release, occupied) = std::sync::mpsc::channel::<()>();
+        let occupant = tokio::task::spawn_blocking(move || occupied.recv());
+        let mut loading = Box::pin(engine.load(&component, options("one"), &()));
+        assert!(futures_util::poll!(&mut loading).is_pending());
+        drop(release);
+        assert!(loading.await.is_ok() && occupant.await.unwrap().is_err());
+    });
 }
