@@ -115,7 +115,7 @@ pub(crate) async fn load_without_grants(
 ) -> anyhow::Result<Plugin> {
     let (grants, limits) = (Grants::default(), Limits::default());
     let options = PluginOptions::new(name, grants, limits);
-    Ok(loading::load_one(engine, component, options, &operator()).await?)
+    Ok(loading::load_file(engine, component, options, &operator()).await?)
 }
 
 /// Reads the configuration that the flags name, if they name one.

@@ -24,7 +24,7 @@ use serde_json::Value;
 #[cfg(feature = "mcp")]
 pub use self::ledgers::Ledgers;
 
-use crate::artifacts::{LocatedComponent, Locator};
+use crate::artifacts::{self, LocatedComponent, Locator};
 use crate::config::ConfigFile;
 use crate::{Error, Operator, Result, Selection, directories, granting, loading, records};
 
@@ -171,7 +171,9 @@ impl CodePlan {
         let grants = Grants { all_tools: true, ..Grants::default() };
         let options = PluginOptions::new(name, grants, self.limits);
         let LocatedComponent { path, digest, .. } = self.interpreter;
-        let interpreter = loading::load_at(engine, path, digest, options, operator).await?;
+        let component = artifacts::component(&path, digest);
+        let loading = loading::load_component(engine, path, component, options, operator);
+        let interpreter = loading.await?;
         let options = CodeOptions {
             language: self.language,
             approval: self.approval,

@@ -15,9 +15,7 @@ use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
 use crate::pins::Pins;
-use crate::{
-    Error, ErrorKind, Operator, Work, artifacts, consent, granting, policy_files, remembered, text,
-};
+use crate::{Error, ErrorKind, Operator, Work, consent, granting, policy_files, remembered, text};
 
 /// Loaded plugins of a command, with the index for the next start.
 pub struct LoadedPlugins {
@@ -57,14 +55,22 @@ impl Unavailable {
         let name = spec.options.name.clone();
         let accepted = spec.config.as_deref().filter(|_| spec.is_pinned);
         let tools = accepted.and_then(|config| Pins::accepted_tools(config, &name)).or(known_tools);
-        let source = UnavailablePlugin::new(name.clone(), tools.unwrap_or_default().into(), &error);
+        Self::with_tools(name, tools.unwrap_or_default().into(), error)
+    }
+
+    fn with_tools(name: PluginName, tools: Arc<[Arc<ToolDefinition>]>, error: Error) -> Self {
+        let source = UnavailablePlugin::new(name.clone(), tools, &error);
         Self { name, source: Arc::new(source), error: Arc::new(error) }
+    }
+
+    /// Returns a loaded plugin as one that cannot be used.
+    pub(crate) fn of_loaded(plugin: &Plugin, error: Error) -> Self {
+        Self::with_tools(plugin.identity().name.clone(), plugin.definitions(), error)
     }
 
     /// Replaces the reason.
     pub(crate) fn because(&self, error: Error) -> Self {
-        let source = UnavailablePlugin::new(self.name.clone(), self.source.definitions(), &error);
-        Self { name: self.name.clone(), source: Arc::new(source), error: Arc::new(error) }
+        Self::with_tools(self.name.clone(), self.source.definitions(), error)
     }
 
     /// Returns a source with the known tools of the plugin, whose calls return an error.
@@ -226,7 +232,7 @@ fn with_new_grants(
     // The newly granted directory has not been checked yet.
     granting::check_mounts(&spec.options.grants.mounts, &policy_files::locate(deciding))?;
     let options = remembered::widened(spec, plugin)?;
-    with_options(plugin, spec, options.unwrap_or_else(|| spec.options.clone()))
+    with_changed_options(plugin, spec, options.unwrap_or_else(|| spec.options.clone()))
 }
 
 /// Order in which plugins are reported.
@@ -323,6 +329,10 @@ impl Loader {
             }
             let Some(spec) = self.specs.get(index) else { continue };
             let plugin = checked(consent, &self.batch, index, spec, loaded, false)?;
+            if let (Some(_), LoadState::Ready(plugin)) = (&spec.first_build, &plugin) {
+                // A later build replaces the file. The first call returns the error.
+                let _ = plugin.preload().await;
+            }
             is_complete &= !is_unavailable(&plugin);
             each(index, plugin);
         }
@@ -383,13 +393,13 @@ fn load_error(spec: &PluginSpec, error: LoadError) -> Error {
 /// Adds the grants that are remembered for the component of a plugin.
 fn with_remembered(spec: &PluginSpec, plugin: Plugin) -> crate::Result<Arc<Plugin>> {
     match remembered::widened(spec, &plugin)? {
-        Some(options) => with_options(&plugin, spec, options),
+        Some(options) => with_changed_options(&plugin, spec, options),
         None => Ok(Arc::new(plugin)),
     }
 }
 
 /// Returns the component of `plugin` as a plugin with other options.
-fn with_options(
+fn with_changed_options(
     plugin: &Plugin,
     spec: &PluginSpec,
     options: PluginOptions,
@@ -413,56 +423,36 @@ pub async fn load_spec(
         return Err(not_installed(missing));
     }
     let (path, options) = (spec.path.clone(), spec.options.clone());
-    Box::pin(load_component(engine, path, spec.current_component(), options, operator)).await
-}
-
-/// Loads the plugin at `path`, which must have `digest` if it was fetched.
-pub(crate) async fn load_at(
-    engine: &Engine,
-    path: PathBuf,
-    digest: Option<cofferdam_registry::Digest>,
-    options: PluginOptions,
-    operator: &Operator,
-) -> crate::Result<Plugin> {
-    let component = artifacts::component(&path, digest);
-    Box::pin(load_component(engine, path, component, options, operator)).await
+    load_component(engine, path, spec.current_component(), options, operator).await
 }
 
 /// Loads one plugin from a file.
-pub async fn load_one(
+pub async fn load_file(
     engine: &Engine,
     path: PathBuf,
     options: PluginOptions,
     operator: &Operator,
 ) -> crate::Result<Plugin> {
-    load_at(engine, path, None, options, operator).await
+    let component = Component::from_file_ambient(&path);
+    load_component(engine, path, component, options, operator).await
 }
 
-/// Loads a plugin whose component is in memory. Errors name it as `shown`.
-pub(crate) async fn load_in_memory(
+/// Loads one plugin. Errors name its component as `shown`.
+pub(crate) async fn load_component(
     engine: &Engine,
     shown: PathBuf,
     component: Component,
     options: PluginOptions,
     operator: &Operator,
 ) -> crate::Result<Plugin> {
-    Box::pin(load_component(engine, shown, component, options, operator)).await
-}
-
-async fn load_component(
-    engine: &Engine,
-    path: PathBuf,
-    component: Component,
-    options: PluginOptions,
-    operator: &Operator,
-) -> crate::Result<Plugin> {
     let progress = LoadProgress::new(&options.name, operator);
-    let loaded = engine.load(&component, options, &progress).await;
+    let loaded = Box::pin(engine.load(&component, options, &progress)).await;
     operator.progress(None);
-    Ok(loaded.map_err(|cause| PluginError { path, cause })?)
+    Ok(loaded.map_err(|cause| PluginError { path: shown, cause })?)
 }
 
-/// Loads the plugin of `spec` again. If it has changed, it needs consent.
+/// Loads the plugin of `spec` again, with its code, so that it stays usable if its file changes. If
+/// it has changed, it needs consent.
 pub async fn load_again(
     engine: &Engine,
     spec: &PluginSpec,
@@ -473,6 +463,7 @@ pub async fn load_again(
     if let Some(config) = spec.config.as_ref().filter(|_| spec.is_pinned) {
         consent::check_pin(&plugin, config, operator)?;
     }
+    plugin.preload().await.map_err(|error| PluginError::new(&spec.path, error))?;
     Ok(plugin)
 }
 

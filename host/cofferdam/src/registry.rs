@@ -396,8 +396,8 @@ impl FetchedPlugin {
             return Err(Error::NotAccepted(objection.clone()));
         }
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
-        let digest = Some(self.origin.layer);
-        loading::load_at(engine, self.path.clone(), digest, options, operator).await
+        let component = artifacts::component(&self.path, Some(self.origin.layer));
+        loading::load_component(engine, self.path.clone(), component, options, operator).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use cofferdam_tests::{binary, root, write_program};
 use serde_json::{Value, json};
@@ -64,6 +65,16 @@ fn a_server_follows_the_sources_and_calls_in_flight_end_on_what_they_began_with(
     fs::write(&main, "this is not JavaScript").unwrap();
     pipe.has_said("not built; the previous build stays in use");
     assert_eq!(text(&pipe.ask(&call("third", "version", &json!({})))), "two");
+
+    // As `git checkout` does.
+    let folder = main.parent().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    fs::create_dir(folder).unwrap();
+    fs::write(&main, source("three")).unwrap();
+    pipe.has_said("reloaded");
+    fs::write(&main, source("four")).unwrap();
+    pipe.has_said("reloaded");
+    assert_eq!(text(&pipe.ask(&call("fourth", "version", &json!({})))), "four");
 }
 
 /// C compiler that waits until the file `go` is beside it.
@@ -184,4 +195,23 @@ fn a_first_build_that_fails_is_made_again_when_the_source_is_mended() {
     assert_eq!(tools(&mut pipe, 3), ["greet"]);
     let greeted = pipe.ask(&request(4, "tools/call", greet));
     assert_eq!(greeted["result"]["content"][0]["text"], "Hello, Ada!", "{greeted}");
+}
+
+#[test]
+fn a_component_that_is_removed_stays_in_use_and_is_built_again() {
+    let Some(project) = Project::new("c") else { return };
+    let greet = json!({ "name": "greet", "arguments": { "name": "Ada" } });
+    // At the second start, the tools come from the cache.
+    for _ in 0..2 {
+        let mut pipe = Pipe::of(&mut dev(&project));
+        begin(&mut pipe);
+        while tools(&mut pipe, 2).is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        fs::remove_dir_all(project.component().parent().unwrap()).unwrap();
+        let greeted = pipe.ask(&request(3, "tools/call", greet.clone()));
+        assert_eq!(greeted["result"]["content"][0]["text"], "Hello, Ada!", "{greeted}");
+        pipe.has_said("reloaded: first-try");
+        assert!(project.component().is_file());
+    }
 }

@@ -1,5 +1,8 @@
 //! `cofferdam dev`: serves a project and rebuilds it on changes.
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Context;
 
 use super::serve;
@@ -9,6 +12,9 @@ use crate::rebuild::{self, Recipe};
 use crate::{host, print};
 use cofferdam::FirstBuild;
 use cofferdam::watch::Sources;
+
+/// Interval of checks for the built component.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { directory, serve: mut serve_args } = args;
@@ -26,7 +32,8 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
     let first_build = FirstBuild::new(component.clone());
     serve_args.plugins.plugins.push(shown);
     let served_build = first_build.clone();
-    let recipe = Recipe { directory, output: Some(component), keep_names: true, is_verbose: false };
+    let recipe =
+        Recipe { directory, output: Some(component.clone()), keep_names: true, is_verbose: false };
     // The task only builds. The server loads the component: it waits for the first build and then
     // watches the file.
     let building = tokio::spawn(async move {
@@ -38,7 +45,12 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
                 print::note(&format!("not built{what_is_there}: {error:#}"));
             }
             first_build.end(built.is_ok());
-            if !sources.changed().await {
+            // A failed build is repeated only when a source has changed.
+            let builds_again = tokio::select! {
+                is_noticed = sources.changed() => is_noticed,
+                () = removal(&component), if built.is_ok() => true,
+            };
+            if !builds_again {
                 return;
             }
         }
@@ -46,6 +58,13 @@ pub(crate) async fn run(global: &Global, args: DevArgs) -> anyhow::Result<Exit> 
     let served = serve::serve(global, serve_args, Some(served_build)).await;
     building.abort();
     served
+}
+
+/// Waits until the component is removed.
+async fn removal(component: &Path) {
+    while component.exists() {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+    }
 }
 
 async fn build(recipe: Recipe) -> anyhow::Result<()> {

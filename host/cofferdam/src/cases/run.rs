@@ -101,7 +101,7 @@ impl Runner<'_> {
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
         let component = self.component.to_owned();
         let plugin =
-            loading::load_one(self.engine, component, options, &Operator::default()).await?;
+            loading::load_file(self.engine, component, options, &Operator::default()).await?;
         Ok(Verdict { problems: replayed(&plugin, &recording).await? })
     }
 
@@ -134,7 +134,7 @@ impl Runner<'_> {
         let recording = if self.replays { RecordingLevel::All } else { RecordingLevel::default() };
         let options =
             PluginOptions { recording, ..PluginOptions::new(name, grants, Limits::default()) };
-        let plugin = loading::load_one(
+        let plugin = loading::load_file(
             self.engine,
             self.component.to_owned(),
             options,

@@ -69,7 +69,7 @@ impl Bundle {
         let (mut plugins, mut parts) = (Vec::new(), ToolsetParts::default());
         for spec in specs {
             let (path, options) = (spec.path.clone(), spec.options.clone());
-            let plugin = Arc::new(loading::load_one(engine, path, options, operator).await?);
+            let plugin = Arc::new(loading::load_file(engine, path, options, operator).await?);
             parts.plugins.push(spec.source(&plugin));
             plugins.push(plugin);
         }

@@ -88,12 +88,12 @@ impl ReplayPlugins {
         let options = PluginOptions::new(name, Grants::default(), Limits::default());
         let plugin = match &key {
             ReplayedComponent::File(file) => {
-                loading::load_one(&self.engine, file.clone(), options, &self.operator).await?
+                loading::load_file(&self.engine, file.clone(), options, &self.operator).await?
             }
             ReplayedComponent::Logged(_) => {
                 let component = self.logged(recording)?;
                 let shown = PathBuf::from(digest);
-                loading::load_in_memory(&self.engine, shown, component, options, &self.operator)
+                loading::load_component(&self.engine, shown, component, options, &self.operator)
                     .await?
             }
         };

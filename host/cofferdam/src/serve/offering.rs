@@ -348,6 +348,12 @@ impl ServedState {
                 }
                 // Still loading, and reloaded after that.
                 (Err(_), LoadState::Loading) => {}
+                // Without its code, the previous version needs the file.
+                (Err(error), LoadState::Ready(before)) if before.code_copies() == 0 => {
+                    let unavailable = Unavailable::of_loaded(before, error);
+                    unavailable.note(&self.operator);
+                    *plugin = LoadState::Unavailable(unavailable);
+                }
                 (Err(error), LoadState::Ready(_)) => return Err(error),
             }
         }

@@ -108,9 +108,8 @@ impl RunningService {
         components.chain(of_config).chain(agents).collect()
     }
 
-    /// Loads the plugins that [`ServedState::start`] has left, on a blocking thread, because
-    /// hashing and linking a large component takes as long as many requests. Publishes each plugin
-    /// once it is loaded.
+    /// Loads the plugins that [`ServedState::start`] has left, on a blocking thread, because the
+    /// lock file and the index are read and written there. Publishes each plugin once it is loaded.
     ///
     /// # Errors
     /// Returns an error if the result cannot be offered, or if nothing could be loaded.
