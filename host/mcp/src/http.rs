@@ -11,6 +11,7 @@ mod connections;
 mod guard;
 mod head;
 mod jwt;
+mod message;
 mod origins;
 mod rate;
 mod sessions;
@@ -34,7 +35,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -116,8 +116,8 @@ type Body = BoxBody<Bytes, Infallible>;
 
 /// State of one HTTP endpoint.
 struct HttpService {
-    mcp: StreamableHttpService<Handler, LocalSessionManager>,
-    sessions: Sessions,
+    mcp: StreamableHttpService<Handler, Sessions>,
+    sessions: Arc<Sessions>,
     origins: Origins,
     guard: Guard,
     body_bytes_max: usize,
@@ -141,15 +141,15 @@ impl Server {
     ) -> Result<(), InvalidAccess> {
         let address = listener.local_addr().map_err(|_| InvalidAccess::NoAddress)?;
         let guard = Guard::new(options.access.clone(), options.rate, address)?;
-        let sessions = Arc::new(LocalSessionManager::default());
         let stored = self.shared.shared_sessions.get().cloned();
         let stored = stored.map(|store| Arc::new(StoredSessions::new(store)));
+        let sessions = Arc::new(Sessions::new(stored.clone()));
         let shared = Arc::clone(&self.shared);
         // The streams of the SDK end with this token rather than with `stop`, because the SDK
         // answers 500 for a call that it interrupts.
         let end = CancellationToken::new();
         let mut config = config(&options, address, end.clone());
-        config.session_store = stored.clone().map(|stored| stored as _);
+        config.session_store = stored.map(|stored| stored as _);
         let closing = CloseSignals::with(stop.clone());
         let endpoint = Arc::new(HttpService {
             mcp: StreamableHttpService::new(
@@ -157,7 +157,7 @@ impl Server {
                 Arc::clone(&sessions),
                 config,
             ),
-            sessions: Sessions::new(sessions, stored),
+            sessions,
             origins: Origins::new(&options.origins),
             guard,
             body_bytes_max: options.body_bytes_max,
@@ -246,6 +246,8 @@ fn config(
     let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}"));
     StreamableHttpServerConfig::default()
         .with_json_response(true)
+        // The streams of a session begin with ids of their own.
+        .with_sse_retry(None)
         .with_allowed_hosts(loopback.into_iter().chain(options.hosts.iter().cloned()))
         .with_allowed_origins(own.into_iter().chain(options.origins.iter().cloned()))
         .enforce_origin_validation()
@@ -329,7 +331,7 @@ impl HttpService {
         let (mut parts, body) = request.into_parts();
         let session = session_id(&parts.headers).map(str::to_owned);
         if let Some(session) = &session
-            && let Err(refused) = self.sessions.check(session, &name).await
+            && let Err(refused) = self.sessions.check(session, &name, &parts.method).await
         {
             return session_refusal(refused);
         }
@@ -346,12 +348,15 @@ impl HttpService {
             Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body could not be read"),
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         };
+        if message::has_too_many_values(&body) {
+            let message = format!("the body holds more than {} JSON values", message::VALUES_MAX);
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, &message);
+        }
         if self.stop.is_cancelled() && !stopping::is_part_of_call(&parts.method, &body) {
             let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
-        let kept = session.as_ref().map(|session| self.sessions.keep(session));
         let may_open = session.is_none() && may_open_session(&parts.headers);
         if may_open && body.len() > OPENING_BYTES_MAX {
             let message = format!(
@@ -361,7 +366,7 @@ impl HttpService {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, &message);
         }
         let response = if may_open {
-            // Not dropped when the client hangs up: a session must have an owner and be counted.
+            // Not dropped when the client hangs up: other servers must learn of the session.
             let service = Arc::clone(self);
             let opening = tokio::spawn(async move { service.open(parts, body, &name).await });
             opening.await.unwrap_or_else(|_| {
@@ -373,7 +378,7 @@ impl HttpService {
         // The request is in flight until its response has been sent.
         response.map(|body| {
             body.map_frame(move |frame| {
-                let _ = (&in_flight, &kept);
+                let _ = &in_flight;
                 frame
             })
             .boxed()
@@ -391,20 +396,27 @@ impl HttpService {
     /// Lets the SDK answer one message.
     async fn forward(&self, parts: Parts, body: Bytes) -> Response<Body> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        let answered = self.mcp.handle(Request::from_parts(parts, Full::new(body)));
-        match principal {
+        let is_post = parts.method == Method::POST;
+        let request = Request::from_parts(parts, Full::new(body.clone()));
+        let answered = Box::pin(self.mcp.handle(request));
+        let response = match principal {
             Some(principal) => principal.answer(answered).await,
             None => answered.await,
+        };
+        if message::is_text_error(&response) {
+            return Box::pin(message::json_error(response, is_post.then_some(&*body))).await;
         }
+        response
     }
 
-    /// Handles a request, and makes the principal the owner of the session that it opens.
+    /// Handles a request that may open a session.
     async fn open(&self, parts: Parts, body: Bytes, principal: &str) -> Response<Body> {
         let response = self.handle(parts, body, principal).await;
-        if let Some(session) = session_id(response.headers())
-            && let Err(refused) = self.sessions.open(session, principal).await
+        // The SDK answers so for a session that is refused.
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR
+            && self.sessions.is_full(principal)
         {
-            return session_refusal(refused);
+            return session_refusal(SessionRefusal::TooMany);
         }
         response
     }
@@ -445,7 +457,12 @@ fn denied_response(denied: &DeniedRequest) -> Response<Body> {
 
 /// Returns an error response for a request that is refused before its JSON-RPC message is read.
 fn refusal(status: StatusCode, message: &str) -> Response<Body> {
-    let error = json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": message}});
+    error_response(status, -32600, message)
+}
+
+/// Returns an error response. It has no id, because that of the request is not known.
+fn error_response(status: StatusCode, code: i32, message: &str) -> Response<Body> {
+    let error = json!({"jsonrpc": "2.0", "error": {"code": code, "message": message}});
     answer(status, error.to_string())
 }
 

@@ -1,13 +1,14 @@
 //! Sessions that several servers share: a request may go to another server than the one before.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::transport::streamable_http_server::session::{
     SessionState, SessionStore, SessionStoreError,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::server::Principal;
 
 /// Maximum size of a stored session in bytes. Clients send their name and capabilities.
 const SESSION_BYTES_MAX: usize = 64 * 1024;
@@ -28,11 +29,9 @@ pub trait SharedSessions: Send + Sync {
     async fn write(&self, id: &str, value: Option<Vec<u8>>) -> Result<(), String>;
 }
 
-/// Sessions in a shared store, as the SDK reads and writes them.
+/// Sessions in a shared store, as the SDK reads and writes them for the principal of a request.
 pub(super) struct StoredSessions {
     store: Arc<dyn SharedSessions>,
-    /// Sessions that the SDK has opened and whose owner is not known yet.
-    opened: Mutex<HashMap<String, SessionState>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,30 +43,12 @@ struct StoredSession {
 
 impl StoredSessions {
     pub(super) fn new(store: Arc<dyn SharedSessions>) -> Self {
-        Self { store, opened: Mutex::default() }
+        Self { store }
     }
 
     /// Returns the owner of a session; `None` if there is no such session.
     pub(super) async fn owner(&self, id: &str) -> Result<Option<String>, String> {
         Ok(self.read(id).await?.map(|session| session.owner))
-    }
-
-    /// Stores a session that was opened. A session that is not stored belongs to this server alone.
-    pub(super) async fn open(&self, id: &str, owner: &str) {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-        let Some(state) = opened else { return };
-        let session = StoredSession { owner: owner.to_owned(), state };
-        let value = serde_json::to_vec(&session).unwrap_or_default();
-        if value.len() > SESSION_BYTES_MAX {
-            tracing::warn!(bytes = value.len(), "a session is too large for other servers");
-        } else if let Err(error) = self.store.write(id, Some(value)).await {
-            tracing::warn!(%error, "a session was not stored for other servers");
-        }
-    }
-
-    /// Forgets a session that was opened and closed again.
-    pub(super) fn forget(&self, id: &str) {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     async fn read(&self, id: &str) -> Result<Option<StoredSession>, String> {
@@ -79,13 +60,24 @@ impl StoredSessions {
 #[async_trait]
 impl SessionStore for StoredSessions {
     async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        Ok(self.read(id).await?.map(|session| session.state))
+        let session = self.read(id).await?;
+        let principal = Principal::of_request();
+        let is_own = |session: &StoredSession| {
+            principal.is_some_and(|principal| session.owner == principal.name())
+        };
+        Ok(session.filter(is_own).map(|session| session.state))
     }
 
+    /// Stores a session that was opened. Only this server has a session that is not stored.
     async fn store(&self, id: &str, state: &SessionState) -> Result<(), SessionStoreError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.insert(id.to_owned(), state.clone());
-        Ok(())
+        let Some(owner) = Principal::of_request() else { return Ok(()) };
+        let session = StoredSession { owner: owner.name().to_owned(), state: state.clone() };
+        let value = serde_json::to_vec(&session)?;
+        if value.len() > SESSION_BYTES_MAX {
+            tracing::warn!(bytes = value.len(), "a session is too large for other servers");
+            return Ok(());
+        }
+        Ok(self.store.write(id, Some(value)).await?)
     }
 
     async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {

@@ -29,7 +29,7 @@ impl Principal {
     }
 
     /// Returns the principal of the HTTP request that the current task answers.
-    pub(super) fn of_request() -> Option<Self> {
+    pub(crate) fn of_request() -> Option<Self> {
         OF_REQUEST.try_with(Self::clone).ok()
     }
 

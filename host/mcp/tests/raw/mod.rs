@@ -206,7 +206,18 @@ async fn one_principal_cannot_take_all_sessions() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let with =
         |token: &str| format!("Authorization: Bearer {token}\r\nMcp-Session-Id: {}\r\n", ids[0]);
-    assert_eq!(server.post(&with(NARROW), ping).await.status, 404);
+    let foreign = server.post(&with(NARROW), ping).await;
+    let unknown =
+        format!("Authorization: Bearer {NARROW}\r\nMcp-Session-Id: {}\r\n", "0".repeat(32));
+    let unknown = server.post(&unknown, ping).await;
+    assert_eq!((foreign.status, &foreign.body), (404, &unknown.body));
+    assert!(foreign.body.contains("-32600"), "{}", foreign.body);
+    let delete = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}\r\n",
+        server.address,
+        with(NARROW)
+    );
+    assert_eq!(server.raw(&delete).await.status, 404);
     assert_eq!(server.post(&with(TOKEN), ping).await.status, 200);
 }
 
