@@ -47,6 +47,7 @@ mod task_options;
 mod task_state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod unread;
 
 pub use crate::web::ClientError;
 pub use admission::{Admission, AdmittedTool, DuplicateName};
@@ -65,6 +66,7 @@ pub use oauth::{
     Browser, CredentialFiles, CredentialStore, Loopback, MemoryCredentials, OAuthClient,
     OAuthSettings,
 };
+pub use plain::Resend;
 pub use question::Questions;
 pub use remote::{ReconnectFailed, Remote, RequestError};
 pub use remote_items::RemoteItems;

@@ -10,6 +10,7 @@ use super::answer::CallAnswer;
 use super::call_error::CallError;
 use super::item::{Item, SelectionMode};
 use super::limits::RESULT_BYTES_MAX;
+use super::plain::Resend;
 use super::question::Questions;
 use super::remote::Remote;
 use super::rounds;
@@ -52,6 +53,8 @@ pub struct Calls {
     pub questions: Arc<Questions>,
     /// True if the connection is used for tools (`MCP-20`).
     pub loads_tools: bool,
+    /// Calls that are sent again after their connection was lost (`MCP-19`).
+    pub resend: Resend,
     /// Maximum time that a server may work on one request of a call. Tasks have a limit of their
     /// own for all their requests.
     pub wait: Option<Duration>,
@@ -162,8 +165,8 @@ impl Calls {
         parameters: Map<String, Value>,
         call: &CallContext,
     ) -> Result<Value, CallError> {
-        let asking =
-            rounds::ask(self.remote.as_ref(), &self.questions, tool, method, parameters, call);
+        let (remote, questions, resend) = (self.remote.as_ref(), &self.questions, self.resend);
+        let asking = rounds::ask(remote, questions, tool, method, parameters, call, resend);
         unless_cancelled(call, self.in_time(asking)).await
     }
 

@@ -1,7 +1,7 @@
 //! Errors of remote tool calls, with the messages that the model sees (`MCP-18` to `MCP-33`).
 
 use cofferdam_tool::{ErrorType, Outcome, ToolError, ToolFailure};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::limits::{MESSAGE_BYTES_MAX, cut};
 use super::remote::RequestError;
@@ -54,6 +54,8 @@ pub enum CallError {
         "The server sent too many requests while it worked on the call; the connection was ended."
     )]
     Flooded,
+    #[error("The server does not read its input.")]
+    Unread,
     #[error("The server did not answer within {seconds} seconds.")]
     NoAnswer { seconds: u64 },
     /// The caller canceled the call (`MCP-34`).
@@ -68,6 +70,7 @@ impl CallError {
             RequestError::Lost { .. } => Self::ConnectionLost { tool: tool.to_owned() },
             RequestError::Protocol { code, message, .. } => Self::protocol(code, &message),
             RequestError::Flooded => Self::Flooded,
+            RequestError::Unread => Self::Unread,
             RequestError::Other(detail) => Self::Other { tool: tool.to_owned(), detail },
         }
     }
@@ -82,7 +85,8 @@ impl CallError {
     pub fn into_outcome(self) -> Outcome {
         let name = match &self {
             Self::Cancelled => return Outcome::Cancelled,
-            Self::Tool(_) | Self::TaskEnded { .. } => {
+            Self::Tool(text) => return Outcome::Failure(failure(text)),
+            Self::TaskEnded { .. } => {
                 return Outcome::Failure(ToolFailure::new(self.to_string()));
             }
             Self::TooLarge { .. } => {
@@ -100,7 +104,7 @@ impl CallError {
             | Self::TaskConnectionLost { .. } => "Mcp.ConnectionLost",
             Self::Reconnect { .. } => "Mcp.Unreachable",
             Self::Protocol { .. } => "Mcp.Protocol",
-            Self::Other { .. } => "Mcp.Failed",
+            Self::Other { .. } | Self::Unread => "Mcp.Failed",
             Self::NotLoaded | Self::Gone => "Mcp.NotOffered",
             Self::Unparseable { .. }
             | Self::MalformedPoll { .. }
@@ -128,6 +132,61 @@ impl CallError {
             Self::Reconnect { detail } | Self::Other { detail, .. } => Some(detail.clone()),
             Self::Protocol { code, message } => Some(format!("error {code}: {message}")),
             other => Some(other.to_string()),
+        }
+    }
+}
+
+/// Returns the failure that a tool reports with a message. An error envelope of Cofferdam
+/// (`MCP-37`), to which lines of text may be appended, is not wrapped in another one.
+fn failure(text: &str) -> ToolFailure {
+    let (first, more) = text.split_once('\n').unwrap_or((text, ""));
+    let Some(mut error) = enveloped(first) else { return ToolFailure::new(text) };
+    let Some(Value::String(message)) = error.get_mut("message") else {
+        return ToolFailure::new(text);
+    };
+    if !more.is_empty() {
+        message.push('\n');
+        message.push_str(more);
+    }
+    let mut failure = ToolFailure::new(message.as_str());
+    failure.value = Some(Value::Object(error));
+    failure
+}
+
+/// Returns the error of an envelope `{"error": {…}}`.
+fn enveloped(text: &str) -> Option<Map<String, Value>> {
+    let Ok(Value::Object(mut envelope)) = serde_json::from_str(text) else { return None };
+    match envelope.remove("error") {
+        Some(Value::Object(error)) if envelope.is_empty() => Some(error),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let outcome = CallError::Tool(text.to_owned()).into_outcome();
+        outcome.shown().unwrap().text()
+    }
+
+    #[test]
+    fn an_error_envelope_is_not_wrapped_again() {
+        let envelope = r#"{"error":{"message":"no such row","suggestion":"list the rows"}}"#;
+        assert_eq!(shown(envelope), envelope);
+        let refused = format!("{envelope}\nNot granted: store:notes. Add it.");
+        let expected = r#"{"error":{"message":"no such row\nNot granted: store:notes. Add it.","suggestion":"list the rows"}}"#;
+        assert_eq!(shown(&refused), expected);
+    }
+
+    #[test]
+    fn other_messages_stay_as_they_are() {
+        for text in
+            ["no", "", "{\"error\":7}", "{\"error\":{}}", "{\"error\":{\"message\":\"a\"},\"b\":1}"]
+        {
+            let outcome = CallError::Tool(text.to_owned()).into_outcome();
+            assert_eq!(outcome, Outcome::Failure(ToolFailure::new(text)));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use rmcp::model::ProtocolVersion;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::AuthError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -24,6 +25,12 @@ pub enum ConnectError {
     /// The handshake failed.
     #[error("{0}")]
     Handshake(#[source] HandshakeError),
+    /// The server wants to speak a revision of MCP that this client does not know.
+    #[error("the server speaks the revision `{found}` of MCP; this client speaks {}", revisions())]
+    UnknownRevision {
+        /// Beginning of the revision that the server names.
+        found: String,
+    },
     /// The server did not answer in time.
     #[error("the server did not answer within {} ms", .0.as_millis())]
     TooLate(Duration),
@@ -112,6 +119,12 @@ fn describe(error: &ClientInitializeError) -> String {
         // The process behind the pipe has exited.
         None => format!("the server ended before it answered: {error}"),
     }
+}
+
+/// Returns the revisions of MCP that this client speaks, for messages.
+fn revisions() -> String {
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str);
+    known.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the root cause of an error.

@@ -26,18 +26,21 @@ use tokio::sync::{Mutex, Notify, watch};
 use super::handler::Handler;
 use super::http::HttpClient;
 use super::inbound::Inbound;
-use super::limits::FRAME_BYTES_MAX;
+use super::limits::{FRAME_BYTES_MAX, cut};
 use super::oauth::{Authorizer, LoginTime};
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
 use super::running::ActiveRequests;
 use super::settings::{Generation, HttpEndpoint, ServerEndpoint, ServerSettings};
-use super::stdio::StdioTransport;
+use super::stdio::{StdioTransport, Unread};
 use super::{ConnectError, raw};
 
 /// Maximum number of times that one request may lead to new credentials, so that a server which
 /// rejects all of them does not cause an endless loop.
 const AUTHORIZATIONS_MAX: usize = 3;
+
+/// Maximum number of bytes of an unknown revision that are shown.
+const REVISION_BYTES_MAX: usize = 40;
 
 /// Connection to one server, including the settings for reopening it.
 pub(crate) struct ServerConnection {
@@ -183,8 +186,8 @@ impl ServerConnection {
                 Ok(service)
             }
             (ServerEndpoint::Command(command), _) => {
-                let transport =
-                    StdioTransport::start(command, &self.name).map_err(ConnectError::Start)?;
+                let transport = StdioTransport::start(command, &self.name, Arc::clone(running))
+                    .map_err(ConnectError::Start)?;
                 let bounds = Bounds { running: Arc::clone(running), server: self.name.clone() };
                 let transport = bounds.around(transport);
                 handshake(handler(), transport, opening).await
@@ -201,14 +204,15 @@ impl ServerConnection {
         call: &CallContext,
     ) -> Result<Value, RequestFailure> {
         if live.running.is_closed() {
-            return Err(ServiceError::TransportClosed.into());
+            return Err(RequestFailure::NotSent);
         }
         let mut options = PeerRequestOptions::no_options();
         if let Some(Value::Object(meta)) = parameters.remove("_meta") {
             options = options.with_meta(RequestMetaObject(MetaObject(meta)));
         }
         let peer = live.peer();
-        let handle = peer.send_request_with_option(request(method, parameters), options).await?;
+        let handle = peer.send_request_with_option(request(method, parameters), options).await;
+        let handle = handle.map_err(|_| RequestFailure::NotSent)?;
         let id = handle.id.clone();
         live.running.add(id.clone(), handle.progress_token.clone(), call.clone());
         let mut guard = InFlight { running: &live.running, peer, id, is_answered: false };
@@ -242,6 +246,8 @@ impl Bounds {
 /// Reason why a request has no result.
 enum RequestFailure {
     Service(ServiceError),
+    /// The connection was lost before the request was sent.
+    NotSent,
     /// The server sent too many requests while it worked on this one.
     Flooded,
 }
@@ -260,7 +266,15 @@ async fn handshake(
 ) -> Result<Service, ConnectError> {
     // A large future that is only needed once.
     let serving = Box::pin(serve_client_with_lifecycle(handler, transport, opening.lifecycle()));
-    Ok(serving.await?)
+    let service = serving.await?;
+    let revision = service.peer().peer_info().map(|info| info.protocol_version.clone());
+    match revision.filter(|revision| !ProtocolVersion::KNOWN_VERSIONS.contains(revision)) {
+        Some(unknown) => {
+            let found = cut(unknown.as_str(), REVISION_BYTES_MAX).escape_debug().to_string();
+            Err(ConnectError::UnknownRevision { found })
+        }
+        None => Ok(service),
+    }
 }
 
 async fn over_http(
@@ -385,6 +399,13 @@ fn http_error(error: &ServiceError) -> Option<&StreamableHttpError<reqwest::Erro
     }
 }
 
+/// Returns true if a server on a pipe does not read its input.
+fn is_unread(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    let error = error.error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is_some_and(|error| error.is::<Unread>())
+}
+
 fn classified(error: ServiceError, connection: u64) -> RequestError {
     let is_lost = match http_error(&error) {
         Some(StreamableHttpError::Client(error)) => {
@@ -398,11 +419,20 @@ fn classified(error: ServiceError, connection: u64) -> RequestError {
             | StreamableHttpError::Io(_),
         ) => true,
         Some(_) => false,
+        None if is_unread(&error) => return RequestError::Unread,
         // A pipe that cannot be written to is closed.
         None => matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)),
     };
+    // A server that does not know the session has done nothing, and a line without its end in a
+    // closed pipe is no request.
+    let is_sent = match http_error(&error) {
+        Some(StreamableHttpError::Client(error)) => !error.is_connect(),
+        Some(StreamableHttpError::SessionExpired) => false,
+        Some(_) => true,
+        None => !matches!(error, ServiceError::TransportSend(_)),
+    };
     match error {
-        _ if is_lost => RequestError::Lost { connection },
+        _ if is_lost => RequestError::Lost { connection, is_sent },
         ServiceError::McpError(error) => RequestError::Protocol {
             code: i64::from(error.code.0),
             message: error.message.into_owned(),
@@ -425,12 +455,18 @@ impl ServerConnection {
         call: &'a CallContext,
     ) -> BoxFuture<'a, Result<Value, RequestError>> {
         let sending = async move {
-            let Some(live) = self.live() else { return Err(RequestError::Lost { connection: 0 }) };
+            let Some(live) = self.live() else {
+                return Err(RequestError::Lost { connection: 0, is_sent: false });
+            };
             let authorizer = self.http.as_ref().and_then(|http| http.authorizer.as_ref());
             for _ in 0..AUTHORIZATIONS_MAX {
                 let error = match self.once(&live, method, parameters.clone(), call).await {
                     Ok(result) => return Ok(result),
                     Err(RequestFailure::Service(error)) => error,
+                    Err(RequestFailure::NotSent) => {
+                        let connection = live.number;
+                        return Err(RequestError::Lost { connection, is_sent: false });
+                    }
                     Err(RequestFailure::Flooded) => return Err(RequestError::Flooded),
                 };
                 let challenge = http_error(&error).and_then(StreamableHttpError::auth_challenge);

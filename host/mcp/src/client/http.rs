@@ -18,7 +18,9 @@ use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Response};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
@@ -230,7 +232,9 @@ fn old_server(
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
     // Some servers fail at methods that they do not know.
-    let may_be_unknown = status.is_client_error() || status == StatusCode::INTERNAL_SERVER_ERROR;
+    let may_be_unknown = status.is_client_error()
+        || status == StatusCode::INTERNAL_SERVER_ERROR
+        || status.is_success();
     let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if !is_probe || !may_be_unknown || is_denied {
         return None;
@@ -284,7 +288,12 @@ impl StreamableHttpClient for HttpClient {
             return Err(failed);
         }
         let status = response.status();
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        };
+        let has_no_answer = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
+        if has_no_answer && request.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && has_session {
@@ -298,7 +307,7 @@ impl StreamableHttpClient for HttpClient {
         if session.is_some() {
             self.own_stream.is_expected.store(true, Ordering::Relaxed);
         }
-        if !status.is_success() {
+        if !status.is_success() || has_no_answer {
             return refused(&message, response, session).await;
         }
         if has_media_type(&response, EVENTS) {
@@ -306,16 +315,14 @@ impl StreamableHttpClient for HttpClient {
         }
         // Notifications and responses get no response; some servers send arbitrary bodies instead
         // of an empty one.
-        if !matches!(message, ClientJsonRpcMessage::Request(_)) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
+        let Some(request) = request else { return Ok(StreamableHttpPostResponse::Accepted) };
         if !has_media_type(&response, JSON) {
             return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
         }
         let body = body(response, event_bytes_max).await?;
-        let message =
+        let answer =
             serde_json::from_slice(&body).and_then(|message| raw::message(message, body.len()))?;
-        Ok(StreamableHttpPostResponse::Json(message, session))
+        Ok(StreamableHttpPostResponse::Json(answer_to(request, answer)?, session))
     }
 
     async fn delete_session(
@@ -370,6 +377,29 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
+/// Returns the answer to a request, which a server that cannot read the request does not know the
+/// id of. Any other message instead of the answer is an error: the answer would never come.
+fn answer_to(
+    request: &RequestId,
+    answer: ServerJsonRpcMessage,
+) -> Result<ServerJsonRpcMessage, TransportError> {
+    let id = match &answer {
+        ServerJsonRpcMessage::Response(response) => Some(response.id.to_string()),
+        ServerJsonRpcMessage::Error(error) => error.id.as_ref().map(ToString::to_string),
+        _ => None,
+    };
+    match answer {
+        ServerJsonRpcMessage::Error(error) if id.is_none() => {
+            Ok(ServerJsonRpcMessage::error(error.error, Some(request.clone())))
+        }
+        answer if id == Some(request.to_string()) => Ok(answer),
+        _ => {
+            let text = Cow::Borrowed("a message that does not answer the request");
+            Err(TransportError::UnexpectedServerResponse(text))
+        }
+    }
+}
+
 /// Interprets an unsuccessful response: as a JSON-RPC error if it contains one, else by its status.
 async fn refused(
     message: &ClientJsonRpcMessage,
@@ -392,7 +422,15 @@ async fn refused(
         && !is_for_others
         && let Ok(answer @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
     {
+        let answer = match message {
+            ClientJsonRpcMessage::Request(request) => answer_to(&request.id, answer)?,
+            _ => answer,
+        };
         return Ok(StreamableHttpPostResponse::Json(answer, session));
+    }
+    if status.is_success() {
+        let text = format!("HTTP {status}, which has no answer to the request");
+        return Err(TransportError::UnexpectedServerResponse(text.into()));
     }
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Err(HttpStatusError::new(status.as_u16(), None).into());

@@ -32,6 +32,9 @@ pub(crate) const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Maximum size of one JSON-RPC message, in bytes: enough for a result of several MiB in base64.
 /// Longer messages are not read.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Maximum total size of the messages that wait until a server on a pipe reads them, in bytes: that
+/// of the largest answer. A message that would exceed it is not sent.
+pub(crate) const UNREAD_BYTES_MAX: usize = FRAME_BYTES_MAX;
 /// Maximum number of items in one result.
 pub(crate) const ITEMS_MAX: usize = 4096;
 /// Maximum total size of the items of one result, in bytes: enough for a screenshot, but not for a

@@ -5,6 +5,7 @@
 //! origin like any other header. Addresses that a server names are resolved only in this module,
 //! and must be public, so that no server can make the host probe its own network.
 
+mod client;
 mod exchange;
 mod fetch;
 mod issuer;
@@ -24,11 +25,12 @@ use futures_util::future::BoxFuture;
 use rmcp::transport::auth::OAuthClientConfig;
 use rmcp::transport::auth::{AuthorizationRequest, AuthorizationSession};
 use rmcp::transport::{
-    AuthClient, AuthError, AuthorizationManager, ClientCredentialsConfig, CredentialStore as _,
+    AuthError, AuthorizationManager, ClientCredentialsConfig, CredentialStore as _,
 };
 use tokio::sync::Mutex;
 use url::Url;
 
+pub(crate) use self::client::TokenClient;
 pub(crate) use self::exchange::finished;
 use self::fetch::Fetch;
 pub(crate) use self::login_time::LoginTime;
@@ -133,7 +135,7 @@ pub(crate) struct Authorizer {
     url: Url,
     settings: OAuthSettings,
     fetch: Arc<Fetch>,
-    client: AuthClient<HttpClient>,
+    client: TokenClient,
     logins: Arc<LoginTime>,
     /// Number of times that new credentials were obtained.
     count: AtomicU64,
@@ -155,7 +157,7 @@ impl Authorizer {
         let fetch = Arc::new(Fetch::new(endpoint, settings.allows_private_addresses)?);
         let url = endpoint.url().clone();
         let (manager, needs_challenge) = restored(&url, &settings, &fetch).await?;
-        let client = AuthClient::new(http, manager);
+        let client = TokenClient::new(http, manager);
         Ok(Self {
             url,
             settings,
@@ -171,18 +173,14 @@ impl Authorizer {
     /// Refreshes a token that has expired. If the caller gives up, the refresh goes on and its
     /// token is stored. Without a token that can be refreshed, the server asks for authorization.
     pub(crate) async fn refresh(&self) -> Result<(), ConnectError> {
-        let manager = Arc::clone(&self.client.auth_manager);
-        let refreshing = async move {
-            match manager.lock().await.get_access_token().await {
-                Ok(_) | Err(AuthError::AuthorizationRequired) => Ok(()),
-                Err(error) => Err(ConnectError::Refresh(error.into())),
-            }
-        };
-        exchange::finish(refreshing).await
+        match self.client.token().await {
+            Ok(_) | Err(AuthError::AuthorizationRequired) => Ok(()),
+            Err(error) => Err(ConnectError::Refresh(error.into())),
+        }
     }
 
     /// Returns a client that sends the current token and refreshes it.
-    pub(crate) fn client(&self) -> AuthClient<HttpClient> {
+    pub(crate) fn client(&self) -> TokenClient {
         self.client.clone()
     }
 
@@ -195,7 +193,7 @@ impl Authorizer {
         if self.count.load(Ordering::Acquire) != seen {
             return Ok(());
         }
-        let granted = self.client.auth_manager.lock().await.get_current_scopes().await;
+        let granted = self.client.manager.lock().await.get_current_scopes().await;
         let (mut manager, issuer) = self.discovered(challenge).await?;
         if self.needs_challenge.load(Ordering::Relaxed)
             && self.takes_stored(&mut manager, issuer).await?
@@ -206,7 +204,7 @@ impl Authorizer {
                 match manager.refresh_token().await {
                     Ok(_) => {
                         authorizer.replace(manager).await;
-                        Ok(None)
+                        Ok::<_, ConnectError>(None)
                     }
                     Err(error) => {
                         tracing::debug!(%error, "stored credentials were not refreshed");
@@ -230,7 +228,7 @@ impl Authorizer {
 
     /// Uses the credentials of a manager from now on.
     async fn replace(&self, manager: AuthorizationManager) {
-        *self.client.auth_manager.lock().await = manager;
+        *self.client.manager.lock().await = manager;
         self.needs_challenge.store(false, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Release);
     }

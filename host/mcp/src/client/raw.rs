@@ -6,11 +6,13 @@
 //! in an object that fits no type and passes unchanged. Lists of tools are the exception: the
 //! transport has to see them, because they determine which arguments become headers.
 
-use rmcp::model::{CustomResult, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{CustomResult, ErrorData, ServerJsonRpcMessage, ServerResult};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::limits::OWN_MESSAGE_BYTES_MAX;
 use super::listing::EXECUTION;
+use super::unread::unread_answer;
 
 /// Single member of a wrapped result.
 const WRAPPED: &str = "cofferdam/result";
@@ -43,20 +45,28 @@ pub(crate) fn message(
     serde_json::from_value(message)
 }
 
-/// Returns a message in the form that the SDK should read. Leaves invalid messages for the SDK to
-/// reject.
+/// Returns a message in the form that the SDK should read. An answer that cannot be read becomes an
+/// error; other invalid messages are left for the SDK to reject.
 pub(crate) fn text(text: String) -> String {
-    // Only large messages and results are changed, and most events are neither.
-    if text.len() <= OWN_MESSAGE_BYTES_MAX && !text.contains("\"result\"") {
+    // Only large messages and answers are changed, and most events are neither.
+    let is_answer = text.contains("\"result\"") || text.contains("\"error\"");
+    if text.len() <= OWN_MESSAGE_BYTES_MAX && !is_answer {
         return text;
     }
-    match serde_json::from_str(&text) {
-        Ok(mut message) => {
+    match serde_json::from_str::<Value>(&text) {
+        Ok(mut message) if !has_unreadable_error(&message) => {
             prepare(&mut message, text.len());
             message.to_string()
         }
-        Err(_) => text,
+        _ => match unread_answer(text.as_bytes(), || None) {
+            Some(answer) => serde_json::to_string(&answer).unwrap_or(text),
+            None => text,
+        },
     }
+}
+
+fn has_unreadable_error(message: &Value) -> bool {
+    message.get("error").is_some_and(|error| ErrorData::deserialize(error).is_err())
 }
 
 fn prepare(message: &mut Value, bytes: usize) {

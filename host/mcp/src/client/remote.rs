@@ -45,6 +45,8 @@ pub enum RequestError {
     Lost {
         /// Number of the connection.
         connection: u64,
+        /// False if the server has certainly not got the request.
+        is_sent: bool,
     },
     /// The server answered with an error.
     #[error("error {code}: {message}")]
@@ -60,6 +62,10 @@ pub enum RequestError {
     /// connection.
     #[error("the server sent too many requests")]
     Flooded,
+    /// The server does not read its input, and too much already waits for it. The request was not
+    /// sent.
+    #[error("the server does not read its input")]
+    Unread,
     /// Any other error, with a message for the log.
     #[error("{0}")]
     Other(String),
@@ -75,17 +81,23 @@ pub struct ReconnectFailed(pub String);
 const SESSION_ENDED: &str = "session terminated";
 
 impl RequestError {
+    /// Returns true if the server may have done what was asked before the connection was lost.
+    #[must_use]
+    pub fn may_be_done(&self) -> bool {
+        matches!(self, Self::Lost { is_sent: true, .. })
+    }
+
     /// Returns the number of the lost connection, if the connection is lost.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         match self {
-            Self::Lost { connection } => Some(*connection),
+            Self::Lost { connection, .. } => Some(*connection),
             Self::Protocol { message, connection, .. }
                 if message.to_ascii_lowercase().contains(SESSION_ENDED) =>
             {
                 Some(*connection)
             }
-            Self::Protocol { .. } | Self::Flooded | Self::Other(_) => None,
+            Self::Protocol { .. } | Self::Flooded | Self::Unread | Self::Other(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::call_error::CallError;
 use super::limits::ROUNDS_MAX;
-use super::plain::send;
+use super::plain::{Resend, send};
 use super::question::{Questions, answers};
 use super::remote::Remote;
 use super::task_options::poll_delay;
@@ -19,10 +19,11 @@ pub(crate) async fn ask(
     method: &'static str,
     mut parameters: Map<String, Value>,
     call: &CallContext,
+    resend: Resend,
 ) -> Result<Value, CallError> {
     let failed = |detail: String| CallError::Other { tool: tool.to_owned(), detail };
     for round in 0..ROUNDS_MAX {
-        let mut result = send(remote, tool, method, &parameters, call).await?;
+        let mut result = send(remote, tool, method, &parameters, call, resend).await?;
         if result.get("resultType").is_none_or(|kind| kind != "input_required") {
             return Ok(result);
         }

@@ -186,6 +186,14 @@ impl ActiveRequests {
         self.closed.cancelled()
     }
 
+    /// Returns the only unanswered request of the host, if there is exactly one.
+    pub(super) fn only(&self) -> Option<RequestId> {
+        let state = self.state();
+        let mut ids = state.calls.keys();
+        let only = ids.next().cloned();
+        only.filter(|_| ids.next().is_none())
+    }
+
     /// Counts a request of the server.
     pub(super) fn admit(&self, id: &RequestId, origin: Option<&InboundStreamOrigin>) -> Verdict {
         let mut state = self.state();

@@ -25,7 +25,7 @@ use super::offer::{Kind, Offer};
 use super::origin::origin_digest;
 use super::settings::{ServerEndpoint, ServerSettings};
 use super::{
-    CallError, Calls, ConnectError, Item, ItemKind, Questions, RemoteItems, SamplingLimits,
+    CallError, Calls, ConnectError, Item, ItemKind, Questions, RemoteItems, Resend, SamplingLimits,
     ServerListing, into_output, joined_meta,
 };
 
@@ -83,6 +83,7 @@ impl RemoteServer {
                 selection: settings.selection,
                 questions,
                 loads_tools: settings.loads_tools,
+                resend: Resend::Always,
                 wait: Some(settings.call_wait),
             },
             offer: RwLock::new(Arc::new(Offer::empty())),
@@ -335,6 +336,7 @@ impl ServerState {
                     offer.arguments.forward(&entry.remote, extras, arguments, &host.arguments);
                 record.dropped = forwarded.dropped;
                 parameters.insert("arguments".to_owned(), Value::Object(forwarded.arguments));
+                let calls = Calls { resend: Resend::of(call.tool.annotations), ..calls.clone() };
                 calls.call(&entry.remote, support, parameters, context).await
             }
             Kind::Prompt => {

@@ -7,6 +7,7 @@
 //! the job. Standard error of the server goes to the log, in short lines.
 
 mod group;
+mod input;
 
 use std::io;
 use std::path::PathBuf;
@@ -15,21 +16,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
-};
-use tokio::process::{ChildStdin, ChildStdout, Command};
-use tokio::sync::Mutex;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::process::{ChildStdout, Command};
 
 use super::limits::FRAME_BYTES_MAX;
 use super::raw;
+use super::running::ActiveRequests;
+use super::unread::unread_answer;
 use group::ProcessGroup;
+use input::ServerInput;
+pub(super) use input::Unread;
 
 /// Host variables that a server may receive without explicit configuration, because programs need
 /// them to find and start other programs. The code that reads the environment passes them in
@@ -92,15 +92,20 @@ impl std::fmt::Debug for StdioCommand {
 
 /// Transport to a running server.
 pub(crate) struct StdioTransport {
-    input: Arc<Mutex<Option<ChildStdin>>>,
+    input: ServerInput,
     output: BufReader<ChildStdout>,
     line: Vec<u8>,
     group: ProcessGroup,
+    running: Arc<ActiveRequests>,
 }
 
 impl StdioTransport {
-    /// Starts the server.
-    pub(crate) fn start(command: &StdioCommand, name: &str) -> io::Result<Self> {
+    /// Starts the server, for a connection with these unanswered requests.
+    pub(crate) fn start(
+        command: &StdioCommand,
+        name: &str,
+        running: Arc<ActiveRequests>,
+    ) -> io::Result<Self> {
         let mut process = Command::new(group::program_ambient(command));
         process
             .args(&command.arguments)
@@ -120,8 +125,8 @@ impl StdioTransport {
         if let Some(errors) = pipes.errors {
             tokio::spawn(log(errors, name.to_owned()));
         }
-        let input = Arc::new(Mutex::new(Some(input)));
-        Ok(Self { input, output: BufReader::new(output), line: Vec::new(), group })
+        let input = ServerInput::new(input, name);
+        Ok(Self { input, output: BufReader::new(output), line: Vec::new(), group, running })
     }
 
     /// Returns the next line, or `None` at the end of the output or if a line is too long.
@@ -145,29 +150,26 @@ impl Transport<RoleClient> for StdioTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let input = Arc::clone(&self.input);
-        async move {
-            let mut line = serde_json::to_vec::<ClientJsonRpcMessage>(&message)?;
-            line.push(b'\n');
-            let mut input = input.lock().await;
-            let input = input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            input.write_all(&line).await?;
-            input.flush().await
-        }
+        self.input.send(message)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let running = Arc::clone(&self.running);
         loop {
             let line = self.next_line().await?;
             // Some servers print lines that are not messages to standard output; they are skipped.
             let read = serde_json::from_slice::<Value>(line)
                 .and_then(|read| raw::message(read, line.len()));
             match read {
+                // A server that cannot read a request does not know its id either.
+                Ok(JsonRpcMessage::Error(error)) if error.id.is_none() => {
+                    return Some(JsonRpcMessage::error(error.error, running.only()));
+                }
                 Ok(message) => return Some(message),
                 Err(error) => {
                     tracing::debug!(%error, "a line of a server is not a message");
-                    if let Some(message) = unread_answer(line) {
-                        return Some(message);
+                    if let Some(answer) = unread_answer(line, || running.only()) {
+                        return Some(answer);
                     }
                 }
             }
@@ -175,29 +177,12 @@ impl Transport<RoleClient> for StdioTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.input.lock().await.take();
+        self.input.close().await;
         // Closing its input tells the server to exit; the group is killed in any case.
         let _ = tokio::time::timeout(END_WAIT, self.group.wait()).await;
         self.group.kill();
         Ok(())
     }
-}
-
-/// Returns an error for the request that a line answers, although the rest of the line cannot be
-/// read, for example because of half a surrogate pair or invalid UTF-8: no other answer will come.
-fn unread_answer(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let text = String::from_utf8_lossy(line);
-    let UnreadAnswer { id, .. } = serde_json::from_str(&text).ok()?;
-    let error = ErrorData::internal_error("the server's answer cannot be read", None);
-    Some(ServerJsonRpcMessage::error(error, Some(id)))
-}
-
-/// Answer whose result cannot be read.
-#[derive(Deserialize)]
-struct UnreadAnswer {
-    id: RequestId,
-    #[serde(rename = "result")]
-    _result: IgnoredAny,
 }
 
 /// Logs standard error until its end.
@@ -215,27 +200,6 @@ async fn log(errors: impl AsyncRead + Unpin, server: String) {
             tracing::info!(server, stderr = %text.trim_end().escape_debug(), "a server printed");
         } else if lines == LOG_LINES_MAX.saturating_add(1) {
             tracing::info!(server, "further lines of the server are left out");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_that_cannot_be_read_name_their_requests() {
-        let deep = [&b"[".repeat(200)[..], &b"]".repeat(200)].concat();
-        for result in [&br#""a\ud83d""#[..], b"\"\xff\"", &deep] {
-            let line = [&br#"{"jsonrpc":"2.0","id":7,"result":"#[..], result, b"}\n"].concat();
-            assert!(serde_json::from_slice::<Value>(&line).is_err());
-            let answer = unread_answer(&line).expect("the line is an answer");
-            let ServerJsonRpcMessage::Error(error) = answer else { panic!("{answer:?}") };
-            assert_eq!(error.id, Some(RequestId::Number(7)));
-        }
-        for line in [&b"starting ...\n"[..], br#"{"id":7,"method":"ping"}"#, br#"{"level":"info"}"#]
-        {
-            assert!(unread_answer(line).is_none());
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::answer::CallAnswer;
 use super::call_error::CallError;
 use super::limits::{CANCEL_WAIT, MESSAGE_BYTES_MAX, cut};
-use super::plain::{ResendOutcome, twice};
+use super::plain::{Resend, ResendOutcome, twice};
 use super::question::{self, Questions};
 use super::remote::{Remote, RequestError};
 use super::task_options::{TaskOptions, poll_delay};
@@ -195,7 +195,7 @@ impl AwaitedTask<'_> {
         method: &'static str,
         parameters: Map<String, Value>,
     ) -> Result<Value, ResendOutcome> {
-        let asking = twice(self.remote.as_ref(), method, &parameters, self.call);
+        let asking = twice(self.remote.as_ref(), method, &parameters, self.call, Resend::Always);
         let Some(wait) = self.answer_wait else { return asking.await };
         let answered = tokio::time::timeout(wait, asking).await;
         answered.unwrap_or(Err(ResendOutcome::NoAnswer(wait)))

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::script::Scripted;
 use self::script::Step;
 use super::{
-    CallAnswer, CallError, Calls, Item, Questions, SamplingHandler, SamplingLimits, SelectionMode,
-    TaskOptions, TaskSupport, into_output,
+    CallAnswer, CallError, Calls, Item, Questions, Resend, SamplingHandler, SamplingLimits,
+    SelectionMode, TaskOptions, TaskSupport, into_output,
 };
 
 /// Runs a row of the operations `result`, `plain_call`, `task_call`, `sampling` or `no_conversion`.
@@ -93,6 +93,7 @@ fn calls(script: &Arc<Scripted>, tasks: TaskOptions) -> Calls {
         selection: SelectionMode::default(),
         questions: Arc::new(Questions::default()),
         loads_tools: true,
+        resend: Resend::Always,
         wait: None,
     }
 }

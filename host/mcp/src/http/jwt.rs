@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{Jwk, JwkSet, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -24,6 +24,9 @@ const KEYS_AGE_MIN: Duration = Duration::from_secs(30);
 const FIRST_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum size of an issuer's document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+/// Time for which clocks may differ, in seconds: a token counts as valid for so long before `nbf`
+/// and after `exp`.
+const LEEWAY_SECONDS: u64 = 60;
 /// Accepted signature algorithms. All are asymmetric, so this server stores no signing key.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
@@ -151,6 +154,7 @@ impl Tokens {
             return TokenVerdict::Invalid;
         };
         let mut rules = Validation::new(head.alg);
+        rules.leeway = LEEWAY_SECONDS;
         rules.set_issuer(&[
             self.oauth.issuer.as_str(),
             self.oauth.issuer.as_str().trim_end_matches('/'),
@@ -218,7 +222,7 @@ impl Tokens {
             Some(keys) => keys.clone(),
             None => self.discover().await?,
         };
-        serde_json::from_slice(&self.get(keys).await?).ok()
+        signing_keys(&self.get(keys).await?)
     }
 
     /// Returns the address of the keys from the issuer's metadata, in either of the two documents
@@ -255,6 +259,22 @@ impl Tokens {
     }
 }
 
+/// Returns the keys of a document that may verify signatures. Those that cannot be read are left
+/// out (RFC 7517).
+fn signing_keys(document: &[u8]) -> Option<JwkSet> {
+    let mut document: Value = serde_json::from_slice(document).ok()?;
+    let keys = document.get_mut("keys")?.as_array_mut()?.drain(..);
+    let keys = keys.filter_map(|key| serde_json::from_value(key).ok()).filter(may_verify);
+    Some(JwkSet { keys: keys.collect() })
+}
+
+fn may_verify(key: &Jwk) -> bool {
+    let use_fits =
+        key.common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
+    let operations = key.common.key_operations.as_ref();
+    use_fits && operations.is_none_or(|operations| operations.contains(&KeyOperations::Verify))
+}
+
 /// Returns the scopes of a token, from either of the two claims in use.
 fn scopes(claims: &Claims) -> BTreeSet<&str> {
     let texts = match &claims.scp {
@@ -263,4 +283,30 @@ fn scopes(claims: &Claims) -> BTreeSet<&str> {
         _ => Vec::new(),
     };
     texts.into_iter().chain(claims.scope.as_deref()).flat_map(str::split_whitespace).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_for_signatures_are_kept() {
+        let key = |id: &str, more: Value| {
+            let mut key = json!({"kty": "OKP", "crv": "Ed25519", "kid": id, "x": "A".repeat(43)});
+            key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            key
+        };
+        let document = json!({"keys": [
+            key("plain", json!({})),
+            key("signs", json!({"use": "sig"})),
+            key("verifies", json!({"key_ops": ["verify"]})),
+            key("encrypts", json!({"use": "enc"})),
+            key("other", json!({"use": "tls"})),
+            key("wraps", json!({"key_ops": ["wrapKey", "sign"]})),
+            7,
+        ]});
+        let kept = signing_keys(document.to_string().as_bytes()).unwrap();
+        let ids = kept.keys.iter().map(|key| key.common.key_id.as_deref().unwrap());
+        assert_eq!(ids.collect::<Vec<_>>(), ["plain", "signs", "verifies"]);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cofferdam_mcp::client::testing::Scripted;
 use cofferdam_mcp::client::{
-    Calls, Questions, SelectionMode, ServerListing, TaskOptions, TaskSupport, into_output,
+    Calls, Questions, Resend, SelectionMode, ServerListing, TaskOptions, TaskSupport, into_output,
 };
 use cofferdam_tool::CallContext;
 use serde_json::{Map, Value, json};
@@ -45,6 +45,7 @@ fn calls(answers: Vec<Value>) -> Calls {
         selection: SelectionMode::default(),
         questions: Arc::new(Questions::default()),
         loads_tools: true,
+        resend: Resend::Always,
         wait: None,
     }
 }

@@ -6,16 +6,14 @@ use std::time::Duration;
 use rmcp::transport::AuthError;
 use tokio_util::task::TaskTracker;
 
-use crate::client::ConnectError;
-
 /// Requests of this process that have not ended.
 static RUNNING: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
 
 /// Makes a request for tokens in a task of its own, which stores them even if the caller gives up:
 /// authorization servers accept a code once, and most of them a refresh token.
-pub(super) async fn finish<T: Send + 'static>(
-    request: impl Future<Output = Result<T, ConnectError>> + Send + 'static,
-) -> Result<T, ConnectError> {
+pub(super) async fn finish<T: Send + 'static, E: From<AuthError> + Send + 'static>(
+    request: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E> {
     let ended = RUNNING.spawn(request).await;
     ended.unwrap_or_else(|error| Err(AuthError::InternalError(error.to_string()).into()))
 }

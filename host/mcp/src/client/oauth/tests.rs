@@ -15,6 +15,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use rmcp::transport::streamable_http_client::StreamableHttpClient as _;
+
 use super::*;
 use crate::client::{RemoteServer, ServerEndpoint, ServerSettings};
 
@@ -30,6 +32,8 @@ struct Served {
     origin: String,
     /// True if only challenges name the authorization server.
     is_by_challenge: bool,
+    /// Path of the resource in the metadata.
+    resource: &'static str,
     state: Mutex<ServedState>,
 }
 
@@ -38,8 +42,9 @@ struct ServedState {
     /// Status of the responses of the token endpoint, and time that they take.
     status: StatusCode,
     delay: Duration,
-    /// Number of tokens that were issued.
+    /// Number of tokens that were issued, and of the first ones that are no longer valid.
     issued: usize,
+    withdrawn: usize,
     /// Codes and refresh tokens that were sent to the token endpoint.
     sent: Vec<String>,
     /// Those that are no longer valid.
@@ -48,9 +53,13 @@ struct ServedState {
 
 impl Served {
     async fn start(is_by_challenge: bool) -> Arc<Self> {
+        Self::start_with(is_by_challenge, "/mcp").await
+    }
+
+    async fn start_with(is_by_challenge: bool, resource: &'static str) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let served = Arc::new(Self { origin, is_by_challenge, state: Mutex::default() });
+        let served = Arc::new(Self { origin, is_by_challenge, resource, state: Mutex::default() });
         let serving = Arc::clone(&served);
         tokio::spawn(async move {
             loop {
@@ -91,8 +100,11 @@ impl Served {
             }
             "/mcp" if head.method == Method::POST => {
                 let token = head.headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap());
-                let issued = self.state.lock().unwrap().issued;
-                let mut valid = (1..=issued).map(|number| format!("Bearer a{number}"));
+                let mut valid = {
+                    let state = self.state.lock().unwrap();
+                    state.withdrawn + 1..=state.issued
+                }
+                .map(|number| format!("Bearer a{number}"));
                 match valid.any(|valid| Some(valid.as_str()) == token) {
                     true => mcp(&body),
                     false => Response::builder()
@@ -109,7 +121,7 @@ impl Served {
                 || !self.is_by_challenge
                     && path.starts_with("/.well-known/oauth-protected-resource") =>
             {
-                let resource = format!("{}/mcp", self.origin);
+                let resource = format!("{}{}", self.origin, self.resource);
                 json(
                     StatusCode::OK,
                     json!({"resource": resource, "authorization_servers": [issuer]}),
@@ -311,6 +323,50 @@ async fn a_refresh_goes_on_when_its_caller_gives_up() {
 }
 
 #[tokio::test]
+async fn a_refresh_of_the_transport_goes_on_when_its_request_is_given_up() {
+    let served = Served::start(false).await;
+    // The server has withdrawn the token of the store, which has not expired.
+    let client = Client::new(&served);
+    client.connect(LONG).await.unwrap();
+    served.state.lock().unwrap().withdrawn = 1;
+    served.respond(StatusCode::OK, SLOW);
+    let authorizer = client.authorizer().await;
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let post = authorizer.client();
+    let posting = post.post_message(
+        client.url.as_str().into(),
+        serde_json::from_value(message).unwrap(),
+        None,
+        None,
+        Default::default(),
+    );
+    assert!(tokio::time::timeout(SHORT, posting).await.is_err());
+    assert_eq!(client.stored().as_deref(), Some("r1"));
+    RemoteServer::tokens_stored(LONG).await;
+    assert_eq!(client.stored().as_deref(), Some("r2"));
+    client.connect(LONG).await.unwrap();
+    assert_eq!(served.sent(), ["code0", "r1"]);
+}
+
+#[tokio::test]
+async fn metadata_of_another_resource_is_not_used() {
+    // A resource may be the address or a part of its path (RFC 9728, section 3.3, as MCP extends it).
+    for resource in ["/mcp", "/", ""] {
+        let served = Served::start_with(true, resource).await;
+        Client::new(&served).connect(LONG).await.unwrap();
+    }
+    for resource in ["/other", "/mcp/more", "/mc", "/mcp/"] {
+        for is_by_challenge in [false, true] {
+            let served = Served::start_with(is_by_challenge, resource).await;
+            let client = Client::new(&served);
+            let error = client.connect(LONG).await.err().unwrap().to_string();
+            assert!(error.contains("resource") && error.contains(resource), "{error}");
+            assert_eq!((served.sent().len(), client.logins()), (0, 0), "{resource}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_start_waits_for_a_refresh_that_goes_on() {
     for is_by_challenge in [false, true] {
         let served = Served::start(is_by_challenge).await;
@@ -347,7 +403,7 @@ async fn the_same_connection_uses_tokens_that_came_too_late() {
         let late = tokio::time::timeout(SHORT, authorizer.authorize(&challenge)).await;
         assert!(late.is_err());
         authorizer.authorize(&challenge).await.unwrap();
-        assert_eq!(authorizer.client().get_access_token().await.unwrap(), "a1");
+        assert_eq!(authorizer.client().token().await.unwrap(), "a1");
         assert_eq!(served.sent().len(), 1);
     }
 }

@@ -143,7 +143,7 @@ impl Remote for Scripted {
             Some(Step::Error { code, message }) => {
                 Err(RequestError::Protocol { code, message, connection })
             }
-            Some(Step::Closed) => Err(RequestError::Lost { connection }),
+            Some(Step::Closed) => Err(RequestError::Lost { connection, is_sent: true }),
             Some(Step::Broken) => Err(RequestError::Other("secret detail".to_owned())),
             None if method == "tools/call" && self.calls_plainly => {
                 Ok(json!({"content": [{"type": "text", "text": "plain result"}]}))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::testing::Scripted;
 use crate::client::{
-    CallError, Calls, Item, Questions, SelectionMode, TaskOptions, TaskSupport, into_output,
+    CallError, Calls, Item, Questions, Resend, SelectionMode, TaskOptions, TaskSupport, into_output,
 };
 
 struct Person;
@@ -37,6 +37,7 @@ async fn called(server: &Arc<Scripted>, with_person: bool) -> Result<Vec<Item>, 
         selection: SelectionMode::default(),
         questions: Arc::new(Questions::default()),
         loads_tools: true,
+        resend: Resend::Always,
         wait: None,
     };
     let asker = with_person.then(|| Arc::new(Person) as _);
