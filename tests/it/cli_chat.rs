@@ -1,6 +1,6 @@
 //! `cofferdam chat` with scripted models and real tools, run by a script or another program.
-//! `agents` tests agents in files, `terminal` interactive use, `labels` information-flow labels, `provider` a model behind an
-//! address.
+//! `agents` tests agents in files, `terminal` interactive use, `turns` how turns end and what a
+//! session keeps of them, `labels` information-flow labels, `provider` a model behind an address.
 
 mod agents;
 mod context;
@@ -11,6 +11,7 @@ mod middleware;
 mod prompts;
 mod provider;
 mod terminal;
+mod turns;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -175,6 +175,9 @@ fn a_run_without_an_answer_waits_in_its_checkpoint() {
         "the last one is done: {}",
         again.stderr
     );
+    let unused = scene.run(&["--checkpoints", "runs", "--resume", "--answer", "approve-1=yes"]);
+    assert_eq!(unused.code, Some(2), "{}", unused.stderr);
+    assert!(unused.stderr.contains("`approve-1` was not used"), "{}", unused.stderr);
 }
 
 #[test]

@@ -18,7 +18,7 @@
 //! | `plugins` | every SDK's conformance plugin, every sample tool, and new projects |
 //! | `network` | network access of a guest |
 //! | `hostile` | attacks, each with its required end |
-//! | `http_sessions` | sessions of older MCP clients over HTTP: questions of calls, and batches |
+//! | `http_sessions` | sessions of older MCP clients over HTTP: streams, questions of calls, the end, and batches |
 //! | `loading` | components that are refused as plugins |
 //! | `typed` | components without code of this project, whose functions are tools |
 //! | `cache` | compiled code on disk |

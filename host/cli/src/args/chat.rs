@@ -73,7 +73,7 @@ pub(crate) struct ChatArgs {
     /// Resume or create the named session
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// Answer a program that waits in the session for an approval: ID=yes, ID=no or ID=no:REASON;
+    /// Answer a request of a program that waits in the session: ID=yes, ID=no or ID=no:REASON;
     /// repeatable
     #[arg(long, value_name = "ID=ANSWER", requires = "session")]
     pub(crate) answer: Vec<String>,
@@ -112,7 +112,7 @@ pub(crate) struct ChatArgs {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Show the file changes of each call without making them; tools that do not support this are
-    /// not called
+    /// not called. Not with --session
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print messages, tokens and outcome of each turn, or the sessions, as JSON Lines

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use cofferdam::code::LedgerSeal;
 use cofferdam_agent::choice::ChoiceError;
+use cofferdam_agent::history::HistoryError;
 use cofferdam_agent::{
     Agent, AgentRun, ApprovalMode, Approvals, ChatClient, ChatErrorKind, Layer, LoopSettings,
     PlanMode, RunError, Session, TokenBudget, ToolMode,
@@ -60,6 +61,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     let file = args.plugins.config.as_deref().map(ConfigFile::read_ambient).transpose()?;
     let definition = args.agent.as_deref().map(AgentFile::read_ambient).transpose()?;
     let defined = definition.as_ref().map(AgentFile::defined);
+    check_dry_run(args)?;
     let model = match &defined {
         Some(defined) if args.model.is_none() => {
             defined.model(None, args.base_url.as_deref(), file.as_ref())?
@@ -89,8 +91,10 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
     };
     let typed = TypedDecisions::parse(&args.answer)?;
     let mut selection = host::selection(&args.plugins)?;
-    let is_kept = saved.is_some() && !args.dry_run;
-    let ledgers = if is_kept { ledgers(&selection, file.as_ref()) } else { None };
+    if let Some(saved) = &saved {
+        saved.repair().await?;
+    }
+    let ledgers = if saved.is_some() { ledgers(&selection, file.as_ref()) } else { None };
     let saved_in = saved.iter().map(|saved| saved.directory().to_owned());
     let sealed_in = ledgers.iter().map(|ledgers| ledgers.directory().to_owned());
     let named = args.agent.iter().chain(&args.prompt_file).cloned();
@@ -133,7 +137,6 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(saved) => saved.session()?,
         None => Session::new(),
     };
-    ensure_labelled(decisions.is_some(), is_labelled(&session))?;
     if let (Some(saved), Some(_), false) = (&saved, &decisions, is_labelled(&session))
         && saved.has_messages().await
     {
@@ -147,9 +150,13 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         Some(defined) => defined.tools(tools.toolset(), tools.skills())?,
         None => tools.toolset().clone(),
     };
+    let approvals = all_approvals(args, &toolset, file.as_ref(), definition.as_ref())?;
+    let loop_settings = loop_settings(args, file.as_ref(), definition.as_ref())?;
     let agents = AgentFactory {
         args: args.clone(),
         settings,
+        approvals: approvals.clone(),
+        loop_settings,
         budget: ConfigFile::budget(args.budget_tokens, file.as_ref()),
         layers: ConfigFile::call_layers(file.as_ref())?,
         file,
@@ -175,6 +182,8 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
             all: args.approval.yes,
             tools: args.approval.approve.clone(),
             file_tools: file_tools(&tools),
+            rules: approvals,
+            toolset: toolset.clone(),
         },
         pages: prompts.map(|prompts| ApprovalPages { prompts, toolset: toolset.clone() }),
         interrupts: Interrupts::listen(),
@@ -234,6 +243,8 @@ struct AgentFactory {
     policy: Option<LabelPolicy>,
     /// Options of requests that flags set.
     settings: RequestSettings,
+    approvals: Approvals,
+    loop_settings: LoopSettings,
     budget: Option<TokenBudget>,
     /// Middleware of the configuration around calls.
     layers: Vec<Layer>,
@@ -274,20 +285,8 @@ impl AgentFactory {
         options.strict_schemas |= args.strict;
         options.tool_choice =
             args.tool_choice.as_deref().map(|word| tool_mode(word, toolset)).transpose()?;
-        let mut settings = match &self.file {
-            Some(file) => file.loop_settings()?,
-            None => LoopSettings::default(),
-        };
-        let mut approvals = approvals(&args.approval, toolset, self.file.as_ref())?;
-        if let Some(defined) = &defined {
-            settings = defined.settings(settings)?;
-            approvals = defined.approvals(approvals)?;
-            let own = defined.approvals(Approvals::default())?;
-            own.misspelled(toolset).iter().for_each(|one| print::note(&format!("warning: {one}")));
-        }
-        if let Some(iterations) = args.max_iterations {
-            settings.max_iterations = iterations.get();
-        }
+        let mut settings = self.loop_settings.clone();
+        let approvals = self.approvals.clone();
         let limits = Arc::clone(screen);
         settings.limit_observer = Some(Arc::new(move |reached| limits.limit(reached)));
         let retries = Arc::clone(screen);
@@ -357,6 +356,18 @@ pub(super) fn ledgers(selection: &Selection, file: Option<&ConfigFile>) -> Optio
     Some(ledgers.with_report(move |error| warn(error)))
 }
 
+/// Returns an error if a session would store the outcome of a dry run.
+fn check_dry_run(args: &ChatArgs) -> Result<(), UsageError> {
+    if !args.dry_run || args.session.is_none() {
+        return Ok(());
+    }
+    Err(UsageError(
+        "--dry-run does not go with --session: later turns would take its changes for made; leave \
+         one of them out"
+            .to_owned(),
+    ))
+}
+
 /// Returns an error if a loop of the agent would ignore a flag.
 fn check_loop(definition: Option<&AgentFile>, args: &ChatArgs) -> Result<(), UsageError> {
     let is_bounded = definition.is_some_and(|file| file.defined().is_bounded());
@@ -389,6 +400,37 @@ pub(super) fn approvals(
         Some(file) => file.approvals(approvals)?,
         None => approvals,
     })
+}
+
+/// Returns which calls of a conversation need approval, by the flags, the configuration and the
+/// agent file.
+fn all_approvals(
+    args: &ChatArgs,
+    toolset: &Toolset,
+    file: Option<&ConfigFile>,
+    definition: Option<&AgentFile>,
+) -> anyhow::Result<Approvals> {
+    let approvals = approvals(&args.approval, toolset, file)?;
+    let Some(defined) = definition.map(AgentFile::defined) else { return Ok(approvals) };
+    let own = defined.approvals(Approvals::default())?;
+    own.misspelled(toolset).iter().for_each(|one| print::note(&format!("warning: {one}")));
+    Ok(defined.approvals(approvals)?)
+}
+
+/// Returns the settings of the loop, by the configuration, the agent file and the flags.
+fn loop_settings(
+    args: &ChatArgs,
+    file: Option<&ConfigFile>,
+    definition: Option<&AgentFile>,
+) -> anyhow::Result<LoopSettings> {
+    let mut settings = file.map(ConfigFile::loop_settings).transpose()?.unwrap_or_default();
+    if let Some(definition) = definition {
+        settings = definition.defined().settings(settings)?;
+    }
+    if let Some(iterations) = args.max_iterations {
+        settings.max_iterations = iterations.get();
+    }
+    Ok(settings)
 }
 
 /// Returns the options of requests that `--setting` sets.
@@ -448,7 +490,7 @@ fn exit_of(end: &TurnEnd) -> Exit {
     match end {
         TurnEnd::Answered => Exit::Ok,
         TurnEnd::Unapproved | TurnEnd::Waiting => Exit::Plugin,
-        TurnEnd::Blocked => Exit::ToolError,
+        TurnEnd::Blocked | TurnEnd::Unanswered => Exit::ToolError,
         TurnEnd::Stopped => Exit::Interrupted,
         TurnEnd::Failed(error) => exit_of_error(error),
     }
@@ -463,22 +505,15 @@ pub(super) fn exit_of_error(error: &RunError) -> Exit {
             Exit::ToolError
         }
         RunError::Cancelled => Exit::Interrupted,
+        RunError::GuardMissing { .. } => Exit::Usage,
         RunError::Other(error) if error.is::<ChoiceError>() => Exit::Usage,
+        RunError::Other(error)
+            if error.downcast_ref::<HistoryError>().is_some_and(saved::is_unreadable) =>
+        {
+            Exit::Usage
+        }
         _ => Exit::Internal,
     }
-}
-
-/// Refuses to go on without a label policy where one was in effect: nothing would check what the
-/// labels forbid.
-pub(super) fn ensure_labelled(has_policy: bool, was_labelled: bool) -> Result<(), UsageError> {
-    if has_policy || !was_labelled {
-        return Ok(());
-    }
-    Err(UsageError(
-        "this was begun with a label policy; go on with --labels, or with `policy = true` in \
-         [labels]"
-            .to_owned(),
-    ))
 }
 
 pub(super) fn text_or_stdin(text: &str) -> anyhow::Result<String> {

@@ -12,6 +12,9 @@ use crate::print;
 use cofferdam::config::ConfigFile;
 use cofferdam::{Host, LabelledTools};
 
+/// Advice for a session or a run that goes on without the label policy that it was begun with.
+pub(super) const LABELS_ADVICE: &str = "go on with --labels, or with `policy = true` in [labels]";
+
 /// Prints the decisions of the policy. Clones share state.
 #[derive(Clone, Default)]
 pub(super) struct Decisions {

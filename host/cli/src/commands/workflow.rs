@@ -111,7 +111,6 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
         (None, Some(id), Some(kept)) => {
             let (snapshot, lock) = kept.load(workflow.name(), id).await?;
             resumed = lock;
-            chat::ensure_labelled(has_policy, snapshot.is_labelled())?;
             if has_policy && !snapshot.is_labelled() {
                 print::note(
                     "this run was begun without a label policy: all that it has read counts as \
@@ -145,6 +144,8 @@ async fn run_file(global: &Global, args: &WorkflowRunArgs) -> anyhow::Result<Exi
             print::note("the label policy has blocked calls of this run");
             Exit::ToolError
         }
+        // A run that waits may still use the answer later.
+        Exit::Ok if answers.left().next().is_some() => Exit::Usage,
         exit => exit,
     })
 }

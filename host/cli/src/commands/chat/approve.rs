@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use cofferdam::code;
 use cofferdam::record::LogEvent;
 use cofferdam::records::CallLog;
-use cofferdam_agent::{ApprovalRequest, MessageContent, Scope, Session, allow_always};
+use cofferdam_agent::{ApprovalRequest, Approvals, MessageContent, Scope, Session, allow_always};
 use cofferdam_tool::Toolset;
+use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::prompt::{
     FirstAnswer, OperatorPrompt, PendingPrompts, PromptAnswer, PromptKind,
 };
@@ -26,7 +27,7 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Name of the argument of file-access tools that is the path of a file.
 const FILE_ARGUMENT: &str = "file_name";
 
-/// Approvals that are given in advance by flags.
+/// Approvals that are given in advance: by flags, or by the user for the session.
 pub(super) struct StandingApprovals {
     /// True if every call is approved.
     pub(super) all: bool,
@@ -34,6 +35,10 @@ pub(super) struct StandingApprovals {
     pub(super) tools: Vec<String>,
     /// Names of the file-access tools, whose calls can be approved by folder.
     pub(super) file_tools: Vec<String>,
+    /// Rules for which calls need approval.
+    pub(super) rules: Approvals,
+    /// Tools that calls are of.
+    pub(super) toolset: Toolset,
 }
 
 /// Result of an approval request.
@@ -64,6 +69,28 @@ impl StandingApprovals {
         let is_approved = self.all || self.tools.contains(&request.function_call.name);
         is_approved && request.violations().next().is_none()
     }
+
+    /// Returns whether the user has allowed calls like this one since it was requested, with the
+    /// answer to another request of the reply, so that it needs no approval of its own.
+    fn is_allowed_since(&self, request: &ApprovalRequest, session: &Session) -> bool {
+        let call = &request.function_call;
+        let toolset = self.toolset.unrestricted();
+        let arguments = if call.arguments.is_empty() { "{}" } else { &call.arguments };
+        let (Ok(tool), Some(source), Ok(arguments)) = (
+            toolset.definition(&call.name),
+            toolset.source(&call.name),
+            serde_json::from_str(arguments),
+        ) else {
+            return false;
+        };
+        let inner =
+            InnerCall { call_id: &call.call_id, outer_call_id: None, tool, source: &**source };
+        let need = |session| self.rules.of_inner_call(&inner, &arguments, session);
+        request.violations().next().is_none()
+            && request.origin.as_ref() == Some(&source.origin(&tool.name))
+            && need(None) == ApprovalNeed::Needed
+            && need(Some(session)) == ApprovalNeed::NotNeeded
+    }
 }
 
 /// Answers an approval request. If the future is dropped, the request stays unanswered.
@@ -77,6 +104,9 @@ pub(super) async fn answer(
     let against: Vec<_> = request.violations().collect();
     if approved.approve(request) {
         return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "flag" };
+    }
+    if approved.is_allowed_since(request, session) {
+        return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "operator" };
     }
     let is_possible = inspector::is_possible(pages.map(|pages| &pages.prompts));
     if !is_possible && !against.is_empty() {

@@ -18,7 +18,7 @@ const HELP: &str = "\
 /tools         List the tools of the model
 /show [N]      Show the result of the last call, or of the call N calls back
 /model [NAME]  Show the model, or continue with another one
-/attach FILE   Send a text, an image, a PDF or audio with the next prompt
+/attach [FILE] Send a text, an image, a PDF or audio with the next prompt, or no file after all
 /todos         Show the todo list of the model
 /mode [MODE]   Show the mode, or change it: plan or execute
 /pin TEXT      Keep TEXT in front of the model, however long the conversation becomes
@@ -32,12 +32,13 @@ A prompt may be pasted with several lines; a line that ends in \\ continues on t
 The up and down keys show earlier prompts. Ctrl-C stops a turn.";
 
 /// Takes turns until the input ends or the user quits. Without a terminal, it also ends after the
-/// first turn whose outcome is not [`TurnEnd::Answered`].
+/// first turn whose outcome is not [`TurnEnd::Answered`]. `save` stores the session after each turn
+/// and each command that changes it.
 pub(super) async fn run(
     talk: &mut Conversation,
     toolset: &Toolset,
     is_saved: bool,
-    after: impl Fn(&Session) -> anyhow::Result<()>,
+    save: impl Fn(&Session) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     let is_person = is_interactive();
     if is_person && !ask::is_possible() {
@@ -62,14 +63,22 @@ pub(super) async fn run(
         match text.trim() {
             "" => {}
             "/quit" | "/exit" => return Ok(Exit::Ok),
-            command if command.starts_with('/') => run_command(command, talk, toolset, is_saved),
+            command if command.starts_with('/') => {
+                let before = serde_json::to_value(&talk.session)?;
+                run_command(command, talk, toolset, is_saved);
+                // A revoked approval must not come back in the next process.
+                if serde_json::to_value(&talk.session)? != before {
+                    save(&talk.session)?;
+                }
+            }
             _ => {
                 let end = talk.turn(&text).await?;
-                after(&talk.session)?;
+                save(&talk.session)?;
                 // No user is there to react to the outcome.
                 if !is_person && !matches!(end, TurnEnd::Answered) {
                     return Ok(super::exit_of(&end));
                 }
+                note_unsent(talk);
             }
         }
     }
@@ -110,7 +119,13 @@ fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_sav
             Ok(()) => print::note(&format!("the model is now {}", talk.model)),
             Err(error) => print::error(&error),
         },
-        "/attach" if argument.is_empty() => print::note("write which file: /attach FILE"),
+        "/attach" if argument.is_empty() && talk.attached.is_empty() => {
+            print::note("write which file: /attach FILE");
+        }
+        "/attach" if argument.is_empty() => {
+            talk.attached.clear();
+            print::note("no file is sent with the next prompt");
+        }
         "/attach" => match cofferdam::attachment(Path::new(argument)) {
             Ok(content) => {
                 talk.attached.push(content);
@@ -149,6 +164,19 @@ fn run_command(command: &str, talk: &mut Conversation, toolset: &Toolset, is_sav
             print::note("this is a new conversation, without standing approvals");
         }
         other => print::note(&format!("unknown command {other}\n{HELP}")),
+    }
+}
+
+/// Says that the model has not received what was to be sent with the prompt.
+fn note_unsent(talk: &Conversation) {
+    if !talk.attached.is_empty() {
+        print::note(
+            "the attached files are sent again with the next prompt; /attach without a file drops \
+             them",
+        );
+    }
+    if !talk.pinned.is_empty() {
+        print::note("the pinned facts are sent again with the next prompt");
     }
 }
 

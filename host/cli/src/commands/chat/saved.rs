@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use cofferdam_agent::Session;
 use cofferdam_agent::compaction::is_compaction_record;
-use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History};
+use cofferdam_agent::history::{FileHistory, FileHistoryOptions, History, HistoryError};
 use etcetera::BaseStrategy as _;
 use serde_json::json;
 
@@ -43,6 +43,23 @@ impl SavedSession {
         let path = directory.join(format!("{}.lock", session_stem(Some(name))));
         let lock = lock::lock(&path, &format!("the session `{name}`"))?;
         Ok(Self { name: name.to_owned(), directory, files, _lock: lock })
+    }
+
+    /// Moves an incomplete last line of the messages aside, and says so.
+    pub(super) async fn repair(&self) -> anyhow::Result<()> {
+        let moved =
+            self.files.repair(&self.name).await.map_err(|error| match is_unreadable(&error) {
+                true => UsageError(error.to_string()).into(),
+                false => anyhow::Error::from(error),
+            })?;
+        if moved > 0 {
+            let file = format!("{}.jsonl", session_stem(Some(&self.name)));
+            print::note(&format!(
+                "warning: the last line of {file} was incomplete, as when a process is killed while \
+                 it writes; it is now in {file}.torn"
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the directory that no tool may write to.
@@ -86,6 +103,19 @@ impl SavedSession {
     fn state_path(&self) -> PathBuf {
         self.directory.join(format!("{}{ENDING}", session_stem(Some(&self.name))))
     }
+}
+
+/// Returns whether the file of a session has to be repaired or replaced by hand.
+pub(super) fn is_unreadable(error: &HistoryError) -> bool {
+    matches!(
+        error,
+        HistoryError::Line { .. }
+            | HistoryError::NotMapping { .. }
+            | HistoryError::NotUtf8 { .. }
+            | HistoryError::NotRegular { .. }
+            | HistoryError::FileTooLarge { .. }
+            | HistoryError::RecordTooLarge { .. }
+    )
 }
 
 /// Prints the names of all sessions, without creating the directory.

@@ -51,10 +51,41 @@ struct ScreenState {
     /// True if standard output is in the middle of a line.
     is_in_line: bool,
     markdown: MarkdownStyler,
-    /// Names of the tools that the model has called in this turn, by call id.
-    called: HashMap<String, String>,
+    /// Ids and names of the calls of the current reply, by the number of the call in it. They may
+    /// arrive separately.
+    arriving: HashMap<usize, (String, String)>,
+    /// Names of the tools whose results are missing, by call id. A model may use an id twice.
+    called: HashMap<String, VecDeque<String>>,
     /// Ids of calls that were shown.
     shown: HashSet<String>,
+}
+
+impl ScreenState {
+    /// Adds a part of a call of the current reply. The id may arrive after the name.
+    fn add_part(&mut self, index: usize, part: &FunctionCall) {
+        let (id, name) = self.arriving.entry(index).or_default();
+        if !id.is_empty() && !name.is_empty() {
+            return;
+        }
+        for (known, new) in [(&mut *id, &part.call_id), (&mut *name, &part.name)] {
+            if known.is_empty() {
+                known.clone_from(new);
+            }
+        }
+        if !id.is_empty() && !name.is_empty() {
+            self.called.entry(id.clone()).or_default().push_back(name.clone());
+        }
+    }
+
+    fn add_call(&mut self, call: &FunctionCall) {
+        self.called.entry(call.call_id.clone()).or_default().push_back(call.name.clone());
+    }
+
+    /// Returns the name of the first call with this id that has no result, and counts it as having
+    /// one.
+    fn take_name(&mut self, id: &str) -> Option<String> {
+        self.called.get_mut(id)?.pop_front()
+    }
 }
 
 /// Calls with their results, as `/show` prints them; the last one is last.
@@ -96,6 +127,10 @@ impl Screen {
 
     /// Shows an update of the turn.
     pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
+        // The next reply numbers its calls from the beginning.
+        if update.role == Some(Role::Tool) {
+            self.state().arriving.clear();
+        }
         for delta in &update.deltas {
             match delta {
                 // The loop's own messages, such as a request to correct an answer.
@@ -105,7 +140,7 @@ impl Screen {
                     self.end_line()?;
                 }
                 Delta::Text(text) => self.text(text)?,
-                Delta::Call { call, .. } => self.note_call(call),
+                Delta::Call { index, call } => self.state().add_part(*index, call),
                 Delta::Content(MessageContent::Text(text)) => {
                     self.end_line()?;
                     self.text(&text.text)?;
@@ -153,10 +188,9 @@ impl Screen {
         print::unescaped(text.as_bytes())
     }
 
-    fn note_call(&self, call: &FunctionCall) {
-        if !call.call_id.is_empty() {
-            self.state().called.entry(call.call_id.clone()).or_insert_with(|| call.name.clone());
-        }
+    /// Remembers the name of a call for its result.
+    pub(super) fn note_call(&self, call: &FunctionCall) {
+        self.state().add_call(call);
     }
 
     /// Shows the result of a call that was not run, and was therefore not shown yet: its tool does
@@ -164,14 +198,15 @@ impl Screen {
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
             let mut state = self.state();
+            let name = state.take_name(&result.call_id);
             // Each call has one result. A model may reuse the id for a later call.
             if state.shown.remove(&result.call_id) {
                 return Ok(());
             }
-            state.called.remove(&result.call_id)
+            name
         };
         self.end_line()?;
-        print::note(&format!("> {}", name.as_deref().unwrap_or("a call")));
+        print::note(&format!("> {}", short(name.as_deref().unwrap_or("a call"))));
         print::note(&format!("  not run: {}", short(&result.result)));
         if name.is_some_and(|name| self.toolset.definition(&name).is_err()) {
             self.possible_owners.iter().for_each(|owner| print::note(owner));

@@ -1,6 +1,9 @@
 //! Output of `--json`: the messages of a turn as a history stores them, and a last line with the
 //! outcome.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use cofferdam_agent::{
     AfterRun, BoxError, ContextProvider, FinishReason, Message, RunError, TokenUsage, UsageMeter,
@@ -16,11 +19,13 @@ use crate::print;
 pub(super) struct Transcript {
     is_printed: bool,
     used: UsageMeter,
+    /// True if the conversation has got messages since the last [`take_stored`](Self::take_stored).
+    is_stored: Arc<AtomicBool>,
 }
 
 impl Transcript {
     pub(super) fn new(is_printed: bool) -> Self {
-        Self { is_printed, used: UsageMeter::default() }
+        Self { is_printed, used: UsageMeter::default(), is_stored: Arc::default() }
     }
 
     /// Prints a message if `--json` is set.
@@ -32,6 +37,12 @@ impl Transcript {
     pub(super) fn take_used(&self) -> Option<TokenUsage> {
         self.used.take()
     }
+
+    /// Returns whether the conversation has got messages since the last call of this function. A
+    /// run that fails before the first reply adds none.
+    pub(super) fn take_stored(&self) -> bool {
+        self.is_stored.swap(false, Ordering::SeqCst)
+    }
 }
 
 #[async_trait]
@@ -41,6 +52,7 @@ impl ContextProvider for Transcript {
     }
 
     async fn after_run(&self, run: &mut AfterRun<'_>) -> Result<(), BoxError> {
+        self.is_stored.store(true, Ordering::SeqCst);
         for message in &run.response.messages {
             self.message(message)?;
         }
@@ -66,6 +78,7 @@ fn line(end: &TurnEnd, finish: Option<&FinishReason>, usage: Option<&TokenUsage>
         TurnEnd::Unapproved => ("unapproved", None),
         TurnEnd::Waiting => ("waiting", None),
         TurnEnd::Blocked => ("blocked", None),
+        TurnEnd::Unanswered => ("unanswered", None),
         TurnEnd::Stopped => ("stopped", None),
         TurnEnd::Failed(error) => (word(error), Some(error.to_string())),
     };

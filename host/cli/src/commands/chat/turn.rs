@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use cofferdam::record::LogEvent;
 use cofferdam_agent::{
-    AgentRequest, AgentRun, ApprovalRequest, FinishReason, Message, MessageContent, Response, Role,
-    RunContext, RunError, Session, TokenUsage, open_requests,
+    AgentRequest, AgentRun, ApprovalRequest, FinishReason, Message, MessageContent, Pairing,
+    Response, Role, RunContext, RunError, Session, TokenUsage, open_requests,
 };
 use cofferdam_terminal::is_interactive;
 use cofferdam_tool::invoke::FileEffects;
@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::AgentFactory;
 use super::approve::{self, ApprovalOutcome, ApprovalPages, StandingApprovals};
 use super::interrupts::Interrupts;
-use super::screen::Screen;
+use super::screen::{Screen, short};
 use super::sources;
 use super::transcript::{self, Transcript};
 use super::waiting::{self, TypedDecisions};
-use crate::commands::labels::Decisions;
+use crate::commands::labels::{Decisions, LABELS_ADVICE};
 use crate::exit::Exit;
 use crate::{inspector, print, terminal};
 
@@ -65,6 +65,8 @@ pub(super) enum TurnEnd {
     Unapproved,
     /// A program waits in the session until a user approves one of its calls.
     Waiting,
+    /// The model has called tools instead of answering, and the calls were not run.
+    Unanswered,
     /// The label policy has blocked a call, which ended the turn.
     Blocked,
     /// The user has stopped the turn.
@@ -78,7 +80,8 @@ enum RequestAnswers {
     Given(Vec<MessageContent>),
     /// The user has stopped the turn instead.
     Stopped,
-    /// Some of them are about programs, which can wait until a user is there.
+    /// Some of them are about programs, which can wait until a user is there. None is answered,
+    /// because the calls of a reply run together.
     Waiting,
 }
 
@@ -94,22 +97,30 @@ impl Conversation {
         self.interrupts.forget();
         self.finish = None;
         let started = Instant::now();
-        let mut messages = std::mem::take(&mut self.pinned);
-        let mut contents = std::mem::take(&mut self.attached);
+        let mut messages = self.pinned.clone();
+        let mut contents = self.attached.clone();
         contents.push(MessageContent::text(text));
         messages.push(Message::new(Role::User, contents));
+        self.transcript.take_stored();
         let end = self.runs(messages, TurnEnd::Answered).await;
+        // A turn without a reply is no part of the conversation, and nor is what it has sent.
+        if self.transcript.take_stored() {
+            self.pinned.clear();
+            self.attached.clear();
+        }
         self.end(end, started)
     }
 
-    /// Continues the programs that wait in the session, if the user answers. Returns `None` if none
-    /// waits.
+    /// Continues the calls that wait in the session with the programs among them, if the user
+    /// answers. Returns `None` if no program waits and the command line answers nothing.
     pub(super) async fn resume(&mut self) -> anyhow::Result<Option<TurnEnd>> {
         let requests = open_requests(&self.session);
         self.typed.check(&requests)?;
-        if !requests.iter().any(ApprovalRequest::is_of_program) {
+        if self.typed.is_empty() && !requests.iter().any(ApprovalRequest::is_of_program) {
             return Ok(None);
         }
+        let direct = requests.iter().filter(|request| !request.is_of_program());
+        direct.for_each(|request| self.screen.note_call(&request.function_call));
         self.interrupts.forget();
         let started = Instant::now();
         let mut end = TurnEnd::Answered;
@@ -135,7 +146,7 @@ impl Conversation {
             transcript::end(&end, self.finish.take().as_ref(), usage.as_ref())?;
         }
         match &end {
-            TurnEnd::Answered | TurnEnd::Unapproved => {}
+            TurnEnd::Answered | TurnEnd::Unapproved | TurnEnd::Unanswered => {}
             TurnEnd::Waiting => waiting::note(&open_requests(&self.session), self.session.id()),
             TurnEnd::Blocked => {
                 print::note("the turn ends here: the label policy has blocked a call")
@@ -177,7 +188,13 @@ impl Conversation {
                     return Ok(TurnEnd::Blocked);
                 }
                 sources::note(&response);
-                note_end(&response);
+                let unrun = unrun_calls(&response);
+                if unrun.is_empty() {
+                    note_end(&response);
+                } else {
+                    self.note_unrun(&unrun);
+                    end = TurnEnd::Unanswered;
+                }
                 self.finish = response.finish;
                 return Ok(end);
             }
@@ -244,10 +261,13 @@ impl Conversation {
     ) -> anyhow::Result<RequestAnswers> {
         let prompts = self.pages.as_ref().map(|pages| &pages.prompts);
         let has_answer = inspector::is_possible(prompts);
-        let waits = |request: &&ApprovalRequest| {
-            request.is_of_program() && !self.typed.has(request) && !self.approved.approve(request)
-        };
-        if !has_answer && requests.iter().any(|request| waits(&request)) {
+        let may_wait = requests.iter().any(ApprovalRequest::is_of_program);
+        let is_open =
+            |request: &ApprovalRequest| !self.typed.has(request) && !self.approved.approve(request);
+        if !has_answer && may_wait && requests.iter().any(is_open) {
+            if !self.typed.is_empty() {
+                waiting::note_missing();
+            }
             return Ok(RequestAnswers::Waiting);
         }
         let mut answers = Vec::new();
@@ -263,7 +283,7 @@ impl Conversation {
                 answered = approve::answer(request, &self.approved, &self.session, self.pages.as_ref()) => answered,
                 () = self.interrupts.next() => return Ok(RequestAnswers::Stopped),
             };
-            if answered.is_unasked && request.is_of_program() {
+            if answered.is_unasked && may_wait {
                 return Ok(RequestAnswers::Waiting);
             }
             self.record(request, &answered, started.elapsed());
@@ -277,6 +297,21 @@ impl Conversation {
 }
 
 impl Conversation {
+    /// Says which calls have ended the turn without being run.
+    fn note_unrun(&self, calls: &[&str]) {
+        let quoted = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| format!("`{}`", short(name))).collect();
+            names.join(", ")
+        };
+        let is_unknown = |name: &&str| self.agents.toolset.definition(name).is_err();
+        let unknown: Vec<_> = calls.iter().copied().filter(is_unknown).collect();
+        let why = match self.agents.loop_settings.terminate_on_unknown && !unknown.is_empty() {
+            true => format!("there is no tool {}", quoted(&unknown)),
+            false => format!("calls of {} were not run", quoted(calls)),
+        };
+        print::note(&format!("the turn ends here, without an answer: {why}"));
+    }
+
     /// Records a decision about a call.
     fn record(&self, request: &ApprovalRequest, answered: &ApprovalOutcome, waited: Duration) {
         if let Some(log) = &self.agents.call_log {
@@ -297,6 +332,17 @@ pub(super) fn tokens(usage: &TokenUsage) -> String {
     format!("{total} tokens ({input} in, {output} out)")
 }
 
+/// Returns the names of the tools that the last reply calls, if the calls were not run.
+fn unrun_calls(response: &Response) -> Vec<&str> {
+    let pairing = Pairing::of(&response.messages);
+    let Some((last, message)) = response.messages.iter().enumerate().next_back() else {
+        return Vec::new();
+    };
+    let contents = message.contents.iter().enumerate();
+    let unrun = contents.filter(|(index, _)| pairing.result_at((last, *index)).is_none());
+    unrun.filter_map(|(_, content)| Some(content.as_call()?.name.as_str())).collect()
+}
+
 /// Explains an answer that is incomplete or empty.
 fn note_end(response: &Response) {
     match &response.finish {
@@ -308,6 +354,7 @@ fn note_end(response: &Response) {
         }
         Some(FinishReason::Refusal) => print::note("the model refused to answer"),
         Some(FinishReason::Other(reason)) => {
+            let reason = short(reason);
             print::note(&format!("the model has ended its answer for the reason `{reason}`"));
         }
         _ if response.text().is_empty() => print::note("the model said nothing"),
@@ -319,6 +366,7 @@ fn explained(error: &RunError) -> String {
     match error {
         RunError::Chat(error) => format!("the model gives no reply: {error}"),
         RunError::Calls(_) => format!("too many calls failed in a row: {error}"),
+        RunError::GuardMissing { .. } => format!("{error}; {LABELS_ADVICE}"),
         other => other.to_string(),
     }
 }

@@ -1,4 +1,5 @@
-//! Programs that wait in a session for the user's approval of one of their calls.
+//! Calls that wait in a session for the user's approval: those of programs, and those of the same
+//! reply.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,10 @@ impl TypedDecisions {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether there is an answer to a request.
     pub(super) fn has(&self, request: &ApprovalRequest) -> bool {
         self.0.contains_key(&request.id)
@@ -74,18 +79,29 @@ fn parse(answer: &str) -> Option<(&str, TypedDecision)> {
     Some((id, decision))
 }
 
-/// Says which calls of programs wait in the session, and how to answer.
+/// Says which calls wait in the session, and how to answer.
 pub(super) fn note(requests: &[ApprovalRequest], session: &str) {
-    for request in requests.iter().filter(|request| request.is_of_program()) {
+    for request in requests {
         let call = &request.function_call;
-        let what = format!("a program waits for your approval to call `{}` with", call.name);
+        let caller = if request.is_of_program() { "a program" } else { "the model" };
+        let what = format!(
+            "request {}: {caller} waits for your approval to call `{}` with",
+            request.id, call.name
+        );
         print::note(&print::with_prefix(&what, &print::arguments(&call.arguments)));
-        print::note(&format!(
-            "to continue it, repeat the command with --session {session} --answer {id}=yes (or \
-             {id}=no) instead of a prompt",
-            id = request.id,
-        ));
+        request.violations().for_each(|reason| print::note(&format!("  against it: {reason}")));
     }
+    let answers: Vec<_> =
+        requests.iter().map(|request| format!("--answer {}=yes", request.id)).collect();
+    print::note(&format!(
+        "to continue, repeat the command with --session {session} {} (or ID=no) instead of a prompt",
+        answers.join(" "),
+    ));
+}
+
+/// Says that answers were not used because others are missing.
+pub(super) fn note_missing() {
+    print::note("nothing was continued: the requests of a reply have to be answered together");
 }
 
 #[cfg(test)]

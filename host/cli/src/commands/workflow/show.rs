@@ -9,6 +9,7 @@ use cofferdam_workflow::{UserRequest, WorkflowError, WorkflowEvent};
 use serde_json::json;
 
 use crate::commands::chat::describe_outcome;
+use crate::commands::labels::LABELS_ADVICE;
 use crate::print;
 
 /// Maximum number of characters that are shown of a call's arguments.
@@ -82,6 +83,9 @@ pub(super) fn end(end: &RunEnd, is_json: bool) -> anyhow::Result<()> {
             }
         }
         RunEnd::Failed(WorkflowError::Cancelled) => print::note("stopped"),
+        RunEnd::Failed(WorkflowError::PolicyMissing) => {
+            print::note(&format!("error: {}; {LABELS_ADVICE}", WorkflowError::PolicyMissing));
+        }
         RunEnd::Failed(error) => print::note(&format!("error: {error}")),
     }
     Ok(())
