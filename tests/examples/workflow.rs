@@ -25,7 +25,7 @@ fn workflow() -> anyhow::Result<Workflow> {
         Ok(step.send(&format!("Write about {}.", word.to_lowercase()))?)
     });
     let printer = executor_fn("printer", async |text: String, step: Step| {
-        step.set_own(text.clone())?;
+        step.set_executor_state(text.clone())?;
         step.request(Payload::text(format!("Print `{text}`?")), MessageType::Boolean)?;
         Ok(())
     });

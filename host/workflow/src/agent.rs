@@ -312,13 +312,13 @@ impl Executor for AgentExecutor {
     }
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let mut own = step.read_own::<AgentState>()?;
+        let mut own = step.read_executor_state::<AgentState>()?;
         if own.open.is_some() {
             own.held.push(message);
         } else {
             self.turn(conversation::read(&message)?, &mut own, step).await?;
         }
-        step.write_own(&own)
+        step.write_executor_state(&own)
     }
 
     async fn answered(
@@ -327,7 +327,7 @@ impl Executor for AgentExecutor {
         answer: Payload,
         step: &Step,
     ) -> Result<(), BoxError> {
-        let mut own = step.read_own::<AgentState>()?;
+        let mut own = step.read_executor_state::<AgentState>()?;
         let open = own.open.get_or_insert_default();
         match open.approvals.remove(&request.id) {
             Some(approval) => {
@@ -349,6 +349,6 @@ impl Executor for AgentExecutor {
             None => return Err(UnsupportedFeature::Answer(request.id).into()),
         }
         self.handle_held_messages(&mut own, step).await?;
-        step.write_own(&own)
+        step.write_executor_state(&own)
     }
 }

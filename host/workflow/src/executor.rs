@@ -11,7 +11,7 @@ use super::step::Step;
 ///
 /// * **Calls.** In one run, an executor handles one message at a time, in the order in which they
 ///   were sent. Several runs may use an executor concurrently.
-/// * **State.** Between two messages, state must be stored with [`Step::set_own`] or
+/// * **State.** Between two messages, state must be stored with [`Step::set_executor_state`] or
 ///   [`Step::set_state`]; a checkpoint contains nothing else.
 /// * **Effects.** Messages, state and requests take effect at the end of the superstep. If an
 ///   executor of the superstep fails, none of them do.

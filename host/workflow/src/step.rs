@@ -315,7 +315,7 @@ impl Step {
     ///
     /// # Errors
     /// [`StepError::TooMuch`], [`StepError::Cancelled`].
-    pub fn set_own(&self, value: impl Into<Value>) -> Result<(), StepError> {
+    pub fn set_executor_state(&self, value: impl Into<Value>) -> Result<(), StepError> {
         let value = value.into();
         let mut work = self.open()?;
         work.count(&value, &self.inner.limits)?;
@@ -324,7 +324,7 @@ impl Step {
     }
 
     /// Parses the private state of the executor; returns the default at first.
-    pub(super) fn read_own<T: Default + DeserializeOwned>(&self) -> Result<T, BoxError> {
+    pub(super) fn read_executor_state<T: Default + DeserializeOwned>(&self) -> Result<T, BoxError> {
         match self.executor_state() {
             Value::Null => Ok(T::default()),
             own => Ok(serde_json::from_value(own)?),
@@ -332,8 +332,8 @@ impl Step {
     }
 
     /// Serializes a value into the private state of the executor.
-    pub(super) fn write_own(&self, own: &impl Serialize) -> Result<(), BoxError> {
-        Ok(self.set_own(serde_json::to_value(own)?)?)
+    pub(super) fn write_executor_state(&self, own: &impl Serialize) -> Result<(), BoxError> {
+        Ok(self.set_executor_state(serde_json::to_value(own)?)?)
     }
 
     /// Asks the user for a value of type `answer`, and returns the id of the request. The run

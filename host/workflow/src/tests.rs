@@ -131,7 +131,7 @@ async fn several_messages_are_handled_in_the_order_in_which_they_were_sent() {
     });
     let adds = executor_fn("b", async |number: u64, step: Step| {
         let seen = json!([step.executor_state(), number]);
-        step.set_own(seen.clone())?;
+        step.set_executor_state(seen.clone())?;
         Ok(step.output(&seen)?)
     });
     let workflow = Workflow::builder("w")

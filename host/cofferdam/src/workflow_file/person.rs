@@ -59,7 +59,7 @@ impl Executor for UserExecutor {
         // Messages by request id, because several requests may be open at the same time.
         let mut waiting = step.executor_state().as_object().cloned().unwrap_or_default();
         waiting.insert(id, text.into());
-        Ok(step.set_own(waiting)?)
+        Ok(step.set_executor_state(waiting)?)
     }
 
     async fn answered(
@@ -70,7 +70,7 @@ impl Executor for UserExecutor {
     ) -> Result<(), BoxError> {
         let mut waiting = step.executor_state().as_object().cloned().unwrap_or_default();
         let message = waiting.remove(&request.id).unwrap_or_default();
-        step.set_own(waiting)?;
+        step.set_executor_state(waiting)?;
         let sent = match self.table.passes {
             UserForwards::Answer => answer,
             UserForwards::Message if is_yes(&answer.display_text()) => Payload::json(message),

@@ -64,8 +64,8 @@ impl<L: HubLogic> Executor for Hub<L> {
     }
 
     async fn handle(&self, message: Payload, step: &Step) -> Result<(), BoxError> {
-        let mut state = step.read_own::<L::State>()?;
+        let mut state = step.read_executor_state::<L::State>()?;
         self.0.handle_messages(conversation::read(&message)?, &mut state, step).await?;
-        step.write_own(&state)
+        step.write_executor_state(&state)
     }
 }

@@ -63,7 +63,7 @@ fn node(node: usize, asks: bool) -> FunctionExecutor<Value> {
     fn done(node: usize, number: u64, step: &Step) -> Result<(), BoxError> {
         step.output(&format!("{}:{number}", id(node)))?;
         let calls = step.executor_state().as_u64().unwrap_or_default() + 1;
-        step.set_own(json!(calls))?;
+        step.set_executor_state(json!(calls))?;
         step.set_state(id(node), json!(calls))?;
         if number < 12 && calls < 6 { Ok(step.send(&json!(number))?) } else { Ok(()) }
     }
