@@ -119,9 +119,10 @@ Examples:
   cofferdam call word_count text='to be or not' --plugin text.wasm
   cofferdam call schema file=/data/sales.csv --plugin csv.wasm --mount data=./reports:ro
   cofferdam call fetch url=https://api.example.com/ --plugin web.wasm --allow-http 'GET https://api.example.com/'
-  cofferdam call image_info base64=@logo.txt --plugin image.wasm
+  cofferdam call word_count text=@report.md --plugin text.wasm
   cofferdam call word_count @arguments.json --config cofferdam.toml --json
-  cofferdam call convert file=/data/sales.csv --plugin csv.wasm --mount data=./reports --dry-run
+  cofferdam call import_csv file=/data/sales.db csv=/data/sales.csv table=sales --plugin sqlite.wasm \\
+    --mount data=./reports:rw --dry-run
   cofferdam call file_access_search_files regex_pattern=TODO --files ./src:ro
   echo '{\"text\":\"x\"}' | cofferdam call word_count - --plugin text.wasm")]
     Call(CallArgs),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cofferdam_files::{EntryKind, FileError, FileStore, Scope, StorePath};
 
-use super::file::{FileSkill, Folder, Read};
+use super::file::{FileSkill, Folder, SkillFileError};
 use super::{InvalidSkill, SKILL_FILE, SkillLimits};
 
 /// Maximum depth of a skill under its root.
@@ -192,8 +192,10 @@ impl Search<'_> {
         let folder = Folder::new(&root.store, directory, name);
         let front = match folder.front_matter(self.limits).await {
             Ok(read) => read.front,
-            Err(Read::Invalid(invalid)) => return Err(invalid.into()),
-            Err(Read::Failed(error)) => return Err(SkipReason::Unreadable(Arc::new(error))),
+            Err(SkillFileError::Invalid(invalid)) => return Err(invalid.into()),
+            Err(SkillFileError::Failed(error)) => {
+                return Err(SkipReason::Unreadable(Arc::new(error)));
+            }
         };
         let key = front.name.to_lowercase();
         if let Some(earlier) = self.known.get(&key) {

@@ -51,7 +51,7 @@ pub(super) struct SkillFile {
 }
 
 /// Reason why a `SKILL.md` could not be read.
-pub(super) enum Read {
+pub(super) enum SkillFileError {
     Invalid(InvalidSkill),
     Failed(FileError),
 }
@@ -67,29 +67,35 @@ impl Folder {
     }
 
     /// Reads the current `SKILL.md`.
-    pub(super) async fn front_matter(&self, limits: &SkillLimits) -> Result<SkillFile, Read> {
+    pub(super) async fn front_matter(
+        &self,
+        limits: &SkillLimits,
+    ) -> Result<SkillFile, SkillFileError> {
         self.skill_file(limits.skill_bytes_max).await
     }
 
-    async fn skill_file(&self, bytes_max: u64) -> Result<SkillFile, Read> {
-        let path = StorePath::ROOT.child(SKILL_FILE).map_err(|error| Read::Failed(error.into()))?;
-        let bytes = self.store.read(&path, bytes_max).await.map_err(Read::Failed)?;
-        let text = String::from_utf8(bytes).map_err(|_| Read::Invalid(InvalidSkill::NotText))?;
-        let front = FrontMatter::parse(&text, &self.name).map_err(Read::Invalid)?;
+    async fn skill_file(&self, bytes_max: u64) -> Result<SkillFile, SkillFileError> {
+        let path = StorePath::ROOT
+            .child(SKILL_FILE)
+            .map_err(|error| SkillFileError::Failed(error.into()))?;
+        let bytes = self.store.read(&path, bytes_max).await.map_err(SkillFileError::Failed)?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| SkillFileError::Invalid(InvalidSkill::NotText))?;
+        let front = FrontMatter::parse(&text, &self.name).map_err(SkillFileError::Invalid)?;
         Ok(SkillFile { front, text })
     }
 }
 
 /// Files of a skill by kind, and reasons for those that were skipped.
 #[derive(Default)]
-struct Files {
+struct FilesByKind {
     resources: Vec<NamedFile>,
     scripts: Vec<NamedFile>,
     without_runner: Vec<NamedFile>,
     partly: Vec<SkipReason>,
 }
 
-impl Files {
+impl FilesByKind {
     fn add(&mut self, path: StorePath, extensions: &[String], limits: &SkillLimits) {
         if path.name() == SKILL_FILE {
             return;
@@ -142,7 +148,7 @@ impl FileSkill {
         extensions: &[String],
         limits: &SkillLimits,
     ) -> (Self, Vec<SkipReason>) {
-        let mut files = Files::default();
+        let mut files = FilesByKind::default();
         let mut directories = vec![StorePath::ROOT];
         let mut is_top = true;
         while let Some(directory) = directories.pop() {
@@ -174,7 +180,7 @@ impl FileSkill {
             }
         }
         files.sort();
-        let Files { resources, scripts, without_runner, partly } = files;
+        let FilesByKind { resources, scripts, without_runner, partly } = files;
         let SkillLimits { skill_bytes_max, resource_bytes_max, .. } = *limits;
         let skill = Self {
             root,

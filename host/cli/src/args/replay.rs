@@ -1,5 +1,6 @@
 //! Flags of `cofferdam replay`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -50,8 +51,8 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) filter: LogFilterArgs,
     /// Maximum number of calls, the newest first
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1000)]
-    pub(crate) limit: usize,
+    #[arg(long, short = 'n', value_name = "N", default_value = "1000")]
+    pub(crate) limit: NonZeroUsize,
     /// Print a JSON object per call, and one with the summary
     #[arg(long)]
     pub(crate) json: bool,

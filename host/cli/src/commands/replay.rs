@@ -109,7 +109,8 @@ async fn many(args: &ReplayArgs, mut plugins: ReplayPlugins, log: &Log) -> anyho
         Ok(())
     };
     let stop = commands::cancelled_by_ctrl_c();
-    let (summary, exit) = replay_all(log, &calls, args.limit, &mut plugins, &stop, shown).await?;
+    let (summary, exit) =
+        replay_all(log, &calls, args.limit.get(), &mut plugins, &stop, shown).await?;
     if args.json {
         print::result(&json!({ "summary": summary }).to_string())?;
     } else {
