@@ -1,9 +1,8 @@
 //! Puts pieces of text with positions into lines.
 
-/// Piece of text that is shown in one go.
-#[derive(Debug, Clone)]
+/// Position of a piece of text that is shown in one go.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
-    pub(crate) text: String,
     /// Position of its start on the baseline.
     pub(crate) x: f32,
     pub(crate) y: f32,
@@ -26,34 +25,54 @@ const LINE: f32 = 0.5;
 /// Distance of baselines from which a paragraph begins, as a part of the height.
 const PARAGRAPH: f32 = 1.9;
 
-/// Joins pieces to lines, in the order in which the page shows them. That keeps columns apart.
-pub(crate) fn lines(pieces: &[Piece]) -> String {
-    let mut text = String::new();
-    let mut last: Option<&Piece> = None;
-    for piece in pieces.iter().filter(|piece| !piece.text.is_empty()) {
-        if let Some(last) = last {
+/// Lines of text, joined from pieces in the order in which the page shows them. That keeps columns
+/// apart.
+#[derive(Default)]
+pub(crate) struct Lines {
+    text: String,
+    last: Option<Piece>,
+}
+
+impl Lines {
+    pub(crate) fn push(&mut self, added: &str, piece: Piece) {
+        if added.is_empty() {
+            return;
+        }
+        let text = &mut self.text;
+        if let Some(last) = self.last {
             let size = last.size.max(piece.size).max(0.1);
             // Along the direction of the text before, and across it.
-            let (dx, dy) = direction(last);
+            let (dx, dy) = direction(&last);
             let (gap_x, gap_y) = (piece.x - last.end_x, piece.y - last.end_y);
             let along = gap_x * dx + gap_y * dy;
             let across = (gap_y * dx - gap_x * dy).abs();
             if across > LINE * size || along < -size * COLUMN {
-                end_line(&mut text, across > PARAGRAPH * size);
+                end_line(text, across > PARAGRAPH * size);
             } else if along > COLUMN * size {
                 text.push_str("  ");
             } else if along > SPACE * size
                 && !text.ends_with(char::is_whitespace)
-                && !piece.text.starts_with(char::is_whitespace)
+                && !added.starts_with(char::is_whitespace)
             {
                 text.push(' ');
             }
         }
-        text.push_str(&piece.text);
-        last = Some(piece);
+        text.push_str(added);
+        self.last = Some(piece);
     }
-    end_line(&mut text, false);
-    if text == "\n" { String::new() } else { text }
+
+    /// Moves the end of the last piece.
+    pub(crate) fn extend_to(&mut self, (x, y): (f32, f32)) {
+        if let Some(last) = &mut self.last {
+            (last.end_x, last.end_y) = (x, y);
+        }
+    }
+
+    /// Returns the text.
+    pub(crate) fn finish(mut self) -> String {
+        end_line(&mut self.text, false);
+        if self.text == "\n" { String::new() } else { self.text }
+    }
 }
 
 /// Returns the direction of a piece with length 1.
@@ -73,11 +92,19 @@ fn end_line(text: &mut String, is_paragraph: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, lines};
+    use super::{Lines, Piece};
 
-    fn piece(text: &str, x: f32, y: f32) -> Piece {
+    fn lines(pieces: &[(&str, Piece)]) -> String {
+        let mut lines = Lines::default();
+        for (text, piece) in pieces {
+            lines.push(text, *piece);
+        }
+        lines.finish()
+    }
+
+    fn piece(text: &str, x: f32, y: f32) -> (&str, Piece) {
         let end_x = x + 5.0 * text.chars().count() as f32;
-        Piece { text: text.to_owned(), x, y, end_x, end_y: y, size: 10.0 }
+        (text, Piece { x, y, end_x, end_y: y, size: 10.0 })
     }
 
     #[test]
@@ -98,14 +125,7 @@ mod tests {
 
     #[test]
     fn text_may_go_up() {
-        let up = |text: &str, y: f32| Piece {
-            text: text.to_owned(),
-            x: 5.0,
-            y,
-            end_x: 5.0,
-            end_y: y + 5.0,
-            size: 10.0,
-        };
+        let up = |text, y| (text, Piece { x: 5.0, y, end_x: 5.0, end_y: y + 5.0, size: 10.0 });
         assert_eq!(lines(&[up("a", 0.0), up("b", 5.0), up("c", 13.0)]), "ab c\n");
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lopdf::content::{Content, Operation};
-use lopdf::{Dictionary, Object, ObjectId, Stream};
+use lopdf::{DecompressError, Dictionary, Error, Object, ObjectId, Stream};
 
 use crate::document::{Pdf, STREAM_BYTES_MAX};
 use crate::font::Font;
-use crate::layout::{self, Piece};
+use crate::layout::{Lines, Piece};
 
 /// Maximum depth of forms, which are drawings in drawings.
 const FORM_DEPTH_MAX: usize = 8;
@@ -20,6 +20,9 @@ const CHARACTERS_MAX: usize = 1 << 20;
 
 /// Maximum depth of saved states.
 const STATES_MAX: usize = 256;
+
+/// Operator that is appended to the content to see that it was decoded to its end.
+const END: &str = "EndOfContent";
 
 /// Adjustment between strings, in thousandths of the size, from which it is a space.
 const SPACE_ADJUSTMENT: f32 = 180.0;
@@ -37,27 +40,19 @@ pub(crate) struct PageText {
 pub(crate) fn read(pdf: &Pdf, page: ObjectId) -> PageText {
     let mut reader = Reader {
         pdf,
-        pieces: Vec::new(),
+        lines: Lines::default(),
         fonts: HashMap::new(),
         operations: OPERATIONS_MAX,
         characters: CHARACTERS_MAX,
         images: 0,
         is_partial: false,
     };
-    match pdf.document.get_page_content_with_limit(page, STREAM_BYTES_MAX) {
-        Ok(content) => {
-            let (own, others) = pdf.document.get_page_resources(page).unwrap_or_default();
-            let mut resources: Vec<&Dictionary> = own.into_iter().collect();
-            resources.extend(others.iter().filter_map(|id| pdf.document.get_dictionary(*id).ok()));
-            reader.run(&content, &resources, State::default(), 0);
-        }
-        Err(_) => reader.is_partial = true,
-    }
-    PageText {
-        text: layout::lines(&reader.pieces),
-        images: reader.images,
-        is_partial: reader.is_partial,
-    }
+    let content = reader.content(page);
+    let (own, others) = pdf.document.get_page_resources(page).unwrap_or_default();
+    let mut resources: Vec<&Dictionary> = own.into_iter().collect();
+    resources.extend(others.iter().filter_map(|id| pdf.document.get_dictionary(*id).ok()));
+    reader.run(content, &resources, State::default(), 0);
+    PageText { text: reader.lines.finish(), images: reader.images, is_partial: reader.is_partial }
 }
 
 /// Transformation of coordinates: `[a b c d e f]` of the format.
@@ -153,7 +148,7 @@ type FontKey = *const Dictionary;
 
 struct Reader<'a> {
     pdf: &'a Pdf,
-    pieces: Vec<Piece>,
+    lines: Lines,
     fonts: HashMap<FontKey, Font<'a>>,
     /// Numbers of operations and characters that are left.
     operations: usize,
@@ -163,14 +158,67 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn run(&mut self, content: &[u8], resources: &[&'a Dictionary], start: State, depth: usize) {
-        let Ok(content) = Content::decode(content) else {
-            self.is_partial = true;
-            return;
-        };
+    /// Returns the decompressed content of a page.
+    fn content(&mut self, page: ObjectId) -> Vec<u8> {
+        let document = &self.pdf.document;
+        let mut content = Vec::new();
+        let ids = document.get_page_contents(page);
+        if ids.is_empty() {
+            let page = document.get_dictionary(page).ok();
+            let contents = page.and_then(|page| self.pdf.get(page, b"Contents"));
+            self.is_partial |=
+                contents.is_some_and(|it| !matches!(it, Object::Array(_) | Object::Null));
+        }
+        for id in ids {
+            let Ok(stream) = document.get_object(id).and_then(Object::as_stream) else {
+                self.is_partial = true;
+                continue;
+            };
+            let left = STREAM_BYTES_MAX.saturating_sub(content.len());
+            match stream.decompressed_content_with_limit(left) {
+                Ok(data) => {
+                    // A stream without a length is read as an empty one.
+                    let has_more = !stream.content.is_empty() || !stream.dict.has(b"Length");
+                    self.is_partial |= data.is_empty() && has_more;
+                    content.extend_from_slice(&data);
+                }
+                Err(Error::Decompress(DecompressError::MemoryLimitExceeded { .. })) => {
+                    self.is_partial = true;
+                    break;
+                }
+                Err(_) => {
+                    self.is_partial = true;
+                    // Some filters that are not supported leave the content as it is.
+                    content.extend(stream.content.iter().take(left));
+                }
+            }
+            content.push(b'\n');
+        }
+        content
+    }
+
+    fn run(
+        &mut self,
+        mut content: Vec<u8>,
+        resources: &[&'a Dictionary],
+        start: State,
+        depth: usize,
+    ) {
+        content.push(b'\n');
+        content.extend(END.bytes());
         let mut state = start;
         let mut saved = Vec::new();
-        for operation in &content.operations {
+        let mut is_complete = false;
+        // One at a time: all operations of a large page have many times the size of its content.
+        for operation in Content::decode_iter(&content) {
+            let Ok(operation) = operation else {
+                self.is_partial = true;
+                return;
+            };
+            if operation.operator == END {
+                is_complete = true;
+                continue;
+            }
             if self.operations == 0 || self.characters == 0 {
                 self.is_partial = true;
                 return;
@@ -179,12 +227,14 @@ impl<'a> Reader<'a> {
             match operation.operator.as_str() {
                 "q" if saved.len() < STATES_MAX => saved.push(state),
                 "Q" => state = saved.pop().unwrap_or(state),
-                "Do" => self.draw(operation, resources, state, depth),
+                "Do" => self.draw(&operation, resources, state, depth),
                 "BI" => self.images += 1,
-                "Tf" => self.select_font(operation, resources, &mut state),
-                _ => self.step(operation, &mut state),
+                "Tf" => self.select_font(&operation, resources, &mut state),
+                _ => self.step(&operation, &mut state),
             }
         }
+        // Decoding ends without an error at what is no operation.
+        self.is_partial |= !is_complete;
     }
 
     fn step(&mut self, operation: &Operation, state: &mut State) {
@@ -243,10 +293,8 @@ impl<'a> Reader<'a> {
     fn adjust(&mut self, adjustment: f32, state: &mut State) {
         state.advance(-adjustment / 1000.0 * state.size * state.scale);
         // Kerning is no gap, also where a width is an estimate.
-        if adjustment > -SPACE_ADJUSTMENT
-            && let Some(last) = self.pieces.last_mut()
-        {
-            (last.end_x, last.end_y) = state.position().origin();
+        if adjustment > -SPACE_ADJUSTMENT {
+            self.lines.extend_to(state.position().origin());
         }
     }
 
@@ -271,7 +319,7 @@ impl<'a> Reader<'a> {
         state.advance((width * state.size + spacing) * state.scale);
         let (end_x, end_y) = state.position().origin();
         if [x, y, end_x, end_y, size].iter().all(|number| number.is_finite()) {
-            self.pieces.push(Piece { text, x, y, end_x, end_y, size });
+            self.lines.push(&text, Piece { x, y, end_x, end_y, size });
         }
     }
 
@@ -317,7 +365,7 @@ impl<'a> Reader<'a> {
                 }
                 let own = self.pdf.dictionary(&stream.dict, b"Resources");
                 let all: Vec<_> = own.into_iter().chain(resources.iter().copied()).collect();
-                self.run(&content, &all, state, depth + 1);
+                self.run(content, &all, state, depth + 1);
             }
             Ok(b"Form") => self.is_partial = true,
             _ => {}

@@ -77,6 +77,60 @@ fn unreadable_files_are_explained() {
     assert!(message(b"%PDF-1.4\nhello").starts_with("`/a.pdf` is damaged: "));
 }
 
+/// Makes a file with one page, whose `/Contents` are object 4.
+fn one_page(contents: &[u8]) -> Vec<u8> {
+    let start = b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n\
+        2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n\
+        3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << \
+        /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>\nendobj\n\
+        4 0 obj\n";
+    let end = b"\nendobj\ntrailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n0\n%%EOF\n";
+    [start, contents, end].concat()
+}
+
+fn stream(keys: &str, content: &[u8]) -> Vec<u8> {
+    let start = format!("<< {keys} /Length {} >>\nstream\n", content.len());
+    [start.as_bytes(), content, b"\nendstream"].concat()
+}
+
+fn page_of(contents: &[u8]) -> page::PageText {
+    let pdf = Pdf::parse("/a.pdf", &one_page(contents)).unwrap();
+    page::read(&pdf, pdf.page(1).unwrap())
+}
+
+#[test]
+fn large_pages_are_cut() {
+    let text = |count| [&b"BT /F1 1 Tf "[..], &b"(A) Tj ".repeat(count), b"ET"].concat();
+    let read = page_of(&stream("", &text(1000)));
+    assert_eq!((read.text.len(), read.is_partial), (1001, false));
+    let read = page_of(&stream("", &text(600_000)));
+    assert_eq!((read.text.len(), read.is_partial), (500_000 - 2 + 1, true));
+}
+
+#[test]
+fn text_that_cannot_be_read_is_noted() {
+    let hello = b"BT /F1 12 Tf 72 700 Td (Hello) Tj ET";
+    let read = page_of(&stream("", hello));
+    assert_eq!((read.text.as_str(), read.is_partial), ("Hello\n", false));
+    let read = page_of(&stream("/Filter /Crypt", hello));
+    assert_eq!((read.text.as_str(), read.is_partial), ("Hello\n", true));
+    let unreadable = [
+        stream("/Filter /FlateDecode", b"garbage"),
+        stream("", b"\xff\xfe garbage"),
+        b"[ 99 0 R ]".to_vec(),
+        b"<< /Type /Font >>".to_vec(),
+        [b"<< >>\nstream\n", &hello[..], b"\nendstream"].concat(),
+    ];
+    for contents in unreadable {
+        let read = page_of(&contents);
+        assert_eq!((read.text.as_str(), read.is_partial), ("", true), "{contents:?}");
+    }
+    for contents in [stream("", b" "), b"[]".to_vec(), b"null".to_vec()] {
+        let read = page_of(&contents);
+        assert_eq!((read.text.as_str(), read.is_partial), ("", false), "{contents:?}");
+    }
+}
+
 /// Any bytes are read without a panic.
 #[test]
 fn damage_is_no_panic() {
