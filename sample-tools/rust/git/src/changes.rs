@@ -32,7 +32,8 @@ const FILE_BYTES: usize = 64;
 /// Maximum number of bytes that a call reads to compare files.
 const COMPARED_BYTES_MAX: usize = 64 << 20;
 
-/// Maximum number of added files, and of deleted files, among which renames are looked for.
+/// Maximum number of added files, and of deleted files, among which renames with changes are looked
+/// for.
 const RENAMES_MAX: usize = 40;
 
 /// Percentage of common lines from which a deleted and an added file are one that was renamed.
@@ -80,9 +81,15 @@ pub struct Differences {
     more_files: Option<usize>,
     /// Differences of the lines in the unified format.
     diff: String,
+    /// Reason for which a renamed file may be listed as a deleted and an added one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
     /// True if files or a part of the text were dropped because of a limit.
     truncated: bool,
 }
+
+const RENAMES_SKIPPED: &str =
+    "renames with changes were not looked for: more than 40 files were added or deleted";
 
 /// Change of one file.
 #[derive(Debug)]
@@ -93,20 +100,46 @@ pub(crate) struct Change {
     pub(crate) after: Option<Entry>,
 }
 
-/// Returns the files that differ, sorted by path, with renames, and the number of others, at least.
+/// Files that differ between two trees.
+pub(crate) struct Changes {
+    /// Sorted by path.
+    files: Vec<Change>,
+    /// Number of other files, at least.
+    more: usize,
+    /// False if there were too many files to look for renames with changes.
+    has_renames: bool,
+}
+
+/// Returns the files that differ, with renames.
 pub(crate) fn between(
     objects: &Objects,
     before: Option<Id>,
     after: Option<Id>,
     paths: &Paths,
-) -> Result<(Vec<Change>, usize), Error> {
-    let mut changes = Vec::new();
+) -> Result<Changes, Error> {
+    let mut files = Vec::new();
     let mut more = 0;
+    visit(objects, (before, after), paths, &mut |path, before, after| {
+        match files.len() < FILES_MAX {
+            true => files.push(Change { path, old_path: None, before, after }),
+            false => more += 1,
+        }
+        more < COUNTED_MAX
+    })?;
+    let has_renames = find_renames(objects, &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Changes { files, more, has_renames })
+}
+
+/// Calls `visit` with each path whose file differs, until it returns false.
+fn visit(
+    objects: &Objects,
+    (before, after): (Option<Id>, Option<Id>),
+    paths: &Paths,
+    visit: &mut impl FnMut(String, Option<Entry>, Option<Entry>) -> bool,
+) -> Result<(), Error> {
     let mut open = VecDeque::from([(String::new(), before, after)]);
     while let Some((directory, before, after)) = open.pop_front() {
-        if more >= COUNTED_MAX {
-            break;
-        }
         let (mut old, new) = (entries(objects, before)?, entries(objects, after)?);
         let mut pairs: Vec<_> =
             new.into_iter().map(|(name, entry)| (old.remove(&name), Some(entry), name)).collect();
@@ -124,17 +157,61 @@ pub(crate) fn between(
             }
             let before = before.filter(|entry| !is_directory(entry));
             let after = after.filter(|entry| !is_directory(entry));
-            if (before.is_some() || after.is_some()) && paths.contains(&path) {
-                match changes.len() < FILES_MAX {
-                    true => changes.push(Change { path, old_path: None, before, after }),
-                    false => more += 1,
-                }
+            if (before.is_some() || after.is_some())
+                && paths.contains(&path)
+                && !visit(path, before, after)
+            {
+                return Ok(());
             }
         }
     }
-    find_renames(objects, &mut changes)?;
-    changes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok((changes, more))
+    Ok(())
+}
+
+/// File that one was renamed from.
+pub(crate) struct RenameSource {
+    pub(crate) path: String,
+    pub(crate) id: Id,
+}
+
+/// Returns the deleted file that an added file was renamed from: one with the same content, or the
+/// most similar one. Reduces `bytes_left` by the size of the compared files, and stops at 0.
+pub(crate) fn rename_source(
+    objects: &Objects,
+    (before, after): (Id, Id),
+    (path, id): (&str, Id),
+    bytes_left: &mut usize,
+) -> Result<Option<RenameSource>, Error> {
+    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let mut deleted = Vec::new();
+    visit(objects, (Some(before), Some(after)), &Paths::all(), &mut |path, before, after| {
+        if let (Some(before), None) = (before.filter(|it| it.kind == EntryKind::File), after) {
+            deleted.push(RenameSource { path, id: before.id });
+        }
+        deleted.len() < COUNTED_MAX
+    })?;
+    // Of files that are equally similar, one with the same name is the source.
+    deleted.sort_by_key(|it| name(&it.path) != name(path));
+    if let Some(same) = deleted.iter().position(|it| it.id == id) {
+        return Ok(Some(deleted.swap_remove(same)));
+    }
+    let Some(new) = text(objects, &id)? else { return Ok(None) };
+    let mut best = None;
+    let mut best_similarity = RENAME_SIMILARITY_MIN - 1;
+    for source in deleted {
+        if *bytes_left == 0 {
+            break;
+        }
+        let Some(old) = text(objects, &source.id)? else { continue };
+        *bytes_left = bytes_left.saturating_sub(old.len());
+        if could_be_similar(old.len(), new.len()) {
+            let similarity = line_diff::similarity(&old, &new);
+            if similarity > best_similarity {
+                (best, best_similarity) = (Some(source), similarity);
+            }
+        }
+    }
+    Ok(best)
 }
 
 fn entries(objects: &Objects, tree: Option<Id>) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
@@ -143,8 +220,9 @@ fn entries(objects: &Objects, tree: Option<Id>) -> Result<BTreeMap<Vec<u8>, Entr
     Entries::new(&data).map(|entry| entry.map(|(name, entry)| (name.to_vec(), entry))).collect()
 }
 
-/// Joins deleted and added files with the same or a similar content.
-fn find_renames(objects: &Objects, changes: &mut Vec<Change>) -> Result<(), Error> {
+/// Joins deleted and added files with the same or a similar content. Returns false if there were
+/// too many files to look for similar contents.
+fn find_renames(objects: &Objects, changes: &mut Vec<Change>) -> Result<bool, Error> {
     let is_file = |entry: &Option<Entry>| entry.is_some_and(|it| it.kind == EntryKind::File);
     let mut deleted: Vec<usize> = Vec::new();
     let mut added: Vec<usize> = Vec::new();
@@ -163,7 +241,10 @@ fn find_renames(objects: &Objects, changes: &mut Vec<Change>) -> Result<(), Erro
         let same = deleted.iter().position(|old| id(*old, changes) == id(*new, changes));
         same.map(|position| pairs.push((deleted.swap_remove(position), *new))).is_none()
     });
-    if deleted.len() <= RENAMES_MAX && added.len() <= RENAMES_MAX {
+    let is_feasible = deleted.len() <= RENAMES_MAX && added.len() <= RENAMES_MAX
+        || deleted.is_empty()
+        || added.is_empty();
+    if is_feasible && !added.is_empty() {
         let content = |index: &usize| match id(*index, changes) {
             Some(id) => text(objects, &id),
             None => Ok(None),
@@ -199,7 +280,7 @@ fn find_renames(objects: &Objects, changes: &mut Vec<Change>) -> Result<(), Erro
         index += 1;
         !pairs.iter().any(|(old, _)| old + 1 == index)
     });
-    Ok(())
+    Ok(is_feasible)
 }
 
 fn could_be_similar(a: usize, b: usize) -> bool {
@@ -220,10 +301,11 @@ pub(crate) fn text(objects: &Objects, id: &Id) -> Result<Option<Rc<[u8]>>, Error
 /// Compares the lines of changed files.
 pub(crate) fn compare(
     objects: &Objects,
-    (mut changes, more): (Vec<Change>, usize),
+    changes: Changes,
     context: usize,
     bytes_max: usize,
 ) -> Result<Differences, Error> {
+    let Changes { files: mut changes, more, has_renames } = changes;
     let (listed, list_bytes) = fitting(&changes, bytes_max.max(LIST_BYTES_MIN));
     let more = more + changes.len() - listed;
     changes.truncate(listed);
@@ -244,7 +326,8 @@ pub(crate) fn compare(
     }
     let is_cut = output::cut(&mut diff, bytes_max);
     let more_files = Some(more).filter(|more| *more > 0);
-    Ok(Differences { files, diff, truncated: more_files.is_some() || is_cut, more_files })
+    let note = Some(RENAMES_SKIPPED).filter(|_| !has_renames);
+    Ok(Differences { files, diff, note, truncated: more_files.is_some() || is_cut, more_files })
 }
 
 /// Returns how many of the first changes fit in a list of at most `bytes_max` bytes, and its bytes.

@@ -22,6 +22,9 @@ impl Repository {
     /// a commit, with any number of `~N` and `^N`.
     pub(crate) fn resolve(&self, revision: &str) -> Result<Commit, ToolFailure> {
         let revision = revision.trim();
+        if revision.contains("...") {
+            return Err(three_dots(revision));
+        }
         let end = revision.find(['~', '^']).unwrap_or(revision.len());
         let (name, mut steps) = revision.split_at(end);
         if name.contains("@{") || name.contains("..") || name.contains(':') || name.contains(' ') {
@@ -163,5 +166,13 @@ impl Repository {
 fn unsupported(revision: &str) -> ToolFailure {
     ToolFailure::new(format!("`{revision}` is not a revision that this tool understands"))
         .suggestion("pass a branch, a tag or the name of a commit, with `~N` or `^N` if needed")
+        .permanent()
+}
+
+fn three_dots(revision: &str) -> ToolFailure {
+    ToolFailure::new(format!("`{revision}` has three dots, which this tool does not support"))
+        .suggestion(
+            "pass one commit; git_log also takes a range with two dots, such as `v1.0..main`",
+        )
         .permanent()
 }

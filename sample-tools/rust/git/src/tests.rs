@@ -59,6 +59,7 @@ fn revisions_are_resolved() {
         ("main^2", "`main^2` goes back behind 7b251f1c0160, which has one parent"),
         ("master", "there is no branch, tag or commit `master`"),
         ("main@{1}", "`main@{1}` is not a revision that this tool understands"),
+        ("main...sugar", "`main...sugar` has three dots, which this tool does not support"),
         ("main~x", "`main~x` is not a revision that this tool understands"),
         ("../../main", "`../../main` is not a revision that this tool understands"),
         ("", "there is no branch, tag or commit ``"),
@@ -140,13 +141,7 @@ fn a_commit_shows_its_changes() {
 fn long_lists_of_files_are_cut() {
     let folder = Temporary::new("many");
     copy(Path::new(POEMS), &folder.0);
-    // Names of objects are not checked against their content.
-    let write = |name: &str, content: &[u8]| {
-        let (start, rest) = name.split_at(2);
-        let file = folder.0.join("objects").join(start).join(rest);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, deflate(content)).unwrap();
-    };
+    let write = |name: &str, content: &[u8]| write_object(&folder.0, name, content);
     let (tree, commit, file) = ("aa".repeat(20), "bb".repeat(20), "cc".repeat(20));
     let entry = |number| [format!("100644 file {number:040}\0").as_bytes(), &[0xcc; 20]].concat();
     let entries = (0..2500).flat_map(entry).collect::<Vec<_>>();
@@ -170,6 +165,62 @@ fn long_lists_of_files_are_cut() {
         assert_eq!(changes["diff"] == "", max_bytes == 0);
     }
     assert_eq!(show(512 << 10)["files"].as_array().unwrap().len(), 1000);
+}
+
+/// Writes an object. Its name is not checked against its content.
+fn write_object(repository: &Path, name: &str, content: &[u8]) {
+    let (start, rest) = name.split_at(2);
+    let file = repository.join("objects").join(start).join(rest);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, deflate(content)).unwrap();
+}
+
+#[test]
+fn lines_are_attributed_across_a_rename_of_many_files() {
+    const FILES: u8 = 50;
+    let folder = Temporary::new("renames");
+    copy(Path::new(POEMS), &folder.0);
+    let write = |name: &str, kind: &str, content: &[u8]| {
+        let header = format!("{kind} {}\0", content.len());
+        write_object(&folder.0, name, &[header.as_bytes(), content].concat());
+    };
+    let id = |byte: u8, number: u8| [&[byte; 19][..], &[number]].concat();
+    let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    for (version, directory) in [(0xa0, "old"), (0xb0, "new")] {
+        let mut entries = Vec::new();
+        for number in 0..FILES {
+            let added = if directory == "new" { "added\n" } else { "" };
+            let text = format!("one of {number}\ntwo of {number}\nthree of {number}\n{added}");
+            write(&hex(&id(version, number)), "blob", text.as_bytes());
+            entries.extend(format!("100644 {number:02}\0").into_bytes());
+            entries.extend(id(version, number));
+        }
+        write(&hex(&id(version, 100)), "tree", &entries);
+        let root = [format!("40000 {directory}\0").as_bytes(), &id(version, 100)].concat();
+        write(&hex(&id(version, 101)), "tree", &root);
+        let tree = hex(&id(version, 101));
+        let (parent, time) = match directory {
+            "new" => (format!("parent {}\n", hex(&id(0xa0, 102))), 1_700_000_001),
+            _ => (String::new(), 1_700_000_000),
+        };
+        let commit = format!("tree {tree}\n{parent}author A <a@b> {time} +0000\n\n{directory}\n");
+        write(&hex(&id(version, 102)), "commit", commit.as_bytes());
+    }
+    let revision = hex(&id(0xb0, 102));
+    let arguments = json!({"repository": folder.0, "path": "new/07", "revision": revision});
+    let blame = testing::call::<blame::git_blame>(arguments).unwrap();
+    let hunks: Vec<_> = blame["hunks"].as_array().unwrap().iter().collect();
+    let origins: Vec<_> = hunks.iter().map(|it| (&it["subject"], &it["path"])).collect();
+    assert_eq!(origins, [(&json!("old"), &json!("old/07")), (&json!("new"), &json!(null))]);
+    assert_eq!(blame["incomplete"], false);
+    let shown =
+        testing::call::<show::git_show>(json!({"repository": folder.0, "revision": revision}));
+    let changes = &shown.unwrap()["changes"];
+    assert_eq!(changes["files"][0]["status"], "added");
+    assert_eq!(
+        changes["note"],
+        "renames with changes were not looked for: more than 40 files were added or deleted"
+    );
 }
 
 #[test]

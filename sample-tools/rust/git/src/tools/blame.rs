@@ -7,10 +7,10 @@ use cofferdam_sdk::{ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::changes::{self, Change};
+use crate::changes;
 use crate::commit::Commit;
 use crate::error::Error;
-use crate::glob::{self, Paths};
+use crate::glob;
 use crate::history::{COMMITS_MAX, Queue};
 use crate::id::Id;
 use crate::line_diff;
@@ -20,6 +20,9 @@ use crate::tree::{self, EntryKind};
 /// Maximum number of lines that a call returns, whatever it asks for.
 const LINES_MAX: usize = 2000;
 
+/// Maximum number of bytes of deleted files that a call compares with renamed ones.
+const RENAME_BYTES_MAX: usize = 64 << 20;
+
 /// Lines of a file, with their origins.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Blame {
@@ -28,7 +31,8 @@ pub struct Blame {
     hunks: Vec<Origin>,
     /// True if lines after the last returned one were dropped.
     truncated: bool,
-    /// True if origins may be older: history is shallow, or longer than a call follows.
+    /// True if origins may be older: history is shallow or longer than a call follows, or has more
+    /// deleted files than a call compares to find renames.
     incomplete: bool,
 }
 
@@ -95,7 +99,7 @@ pub fn git_blame(
         lines: lines.len(),
         hunks: search.origins(&path, &lines)?,
         truncated: end - first < wanted,
-        incomplete: !is_complete || repository.is_shallow(),
+        incomplete: !is_complete || search.rename_bytes_left == 0 || repository.is_shallow(),
     })
 }
 
@@ -112,12 +116,20 @@ struct Search<'r> {
     /// Commit and path for each line.
     found: HashMap<usize, (Id, Rc<str>)>,
     range: std::ops::Range<usize>,
+    rename_bytes_left: usize,
 }
 
 impl<'r> Search<'r> {
     fn new(repository: &'r Repository, range: std::ops::Range<usize>) -> Self {
         let queue = Queue::new(repository);
-        Self { repository, queue, suspects: HashMap::new(), found: HashMap::new(), range }
+        Self {
+            repository,
+            queue,
+            suspects: HashMap::new(),
+            found: HashMap::new(),
+            range,
+            rename_bytes_left: RENAME_BYTES_MAX,
+        }
     }
 
     fn suspect(&mut self, commit: Id, path: String, lines: Lines) -> Result<(), Error> {
@@ -171,10 +183,14 @@ impl<'r> Search<'r> {
         for (parent, tree, entry) in parents {
             let (old_path, old_id) = match entry {
                 Some(entry) => (path.to_owned(), entry.id),
-                None => match self.renamed_from(tree, commit.tree, path)? {
-                    Some(found) => found,
-                    None => continue,
-                },
+                None => {
+                    let (trees, file) = ((tree, commit.tree), (path, here.id));
+                    let left = &mut self.rename_bytes_left;
+                    match changes::rename_source(objects, trees, file, left)? {
+                        Some(found) => (found.path, found.id),
+                        None => continue,
+                    }
+                }
             };
             let (Some(before), Some(after)) =
                 (changes::text(objects, &old_id)?, changes::text(objects, &here.id)?)
@@ -188,20 +204,6 @@ impl<'r> Search<'r> {
             self.suspect(parent, old_path, kept)?;
         }
         Ok(lines)
-    }
-
-    /// Returns path and object that an added file had in the parent.
-    fn renamed_from(
-        &self,
-        parent: Id,
-        tree: Id,
-        path: &str,
-    ) -> Result<Option<(String, Id)>, Error> {
-        let all = Paths::all();
-        let (found, _) =
-            changes::between(&self.repository.objects, Some(parent), Some(tree), &all)?;
-        let renamed = found.into_iter().find(|change| change.path == path);
-        Ok(renamed.and_then(|Change { old_path, before, .. }| Some((old_path?, before?.id))))
     }
 
     /// Joins neighboring lines with the same origin.

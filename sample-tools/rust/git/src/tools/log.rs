@@ -50,12 +50,12 @@ pub fn git_log(
 ) -> Result<Log, ToolFailure> {
     let repository = Repository::open(&repository)?;
     let (hidden, start) = match revision.split_once("..") {
-        Some((from, to)) => {
+        Some((from, to)) if !to.starts_with('.') => {
             let from = repository.resolve(if from.is_empty() { "HEAD" } else { from })?;
             let to = repository.resolve(if to.is_empty() { "HEAD" } else { to })?;
             (Some(from.id), to)
         }
-        None => (None, repository.resolve(&revision)?),
+        _ => (None, repository.resolve(&revision)?),
     };
     let path = path.map(|path| glob::clean(&path)).transpose()?.filter(|path| !path.is_empty());
     let mut history = path.clone().map(|path| PathHistory::new(&repository, path));
