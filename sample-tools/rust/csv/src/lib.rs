@@ -6,6 +6,7 @@ pub mod group_by;
 mod names;
 mod numbers;
 mod paths;
+mod quotes;
 mod room;
 pub mod schema;
 mod table;

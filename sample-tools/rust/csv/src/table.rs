@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use cofferdam_sdk::{ToolFailure, call};
 use csv::{Reader, ReaderBuilder, StringRecord};
 
+use crate::quotes::Quotes;
 use crate::{names, paths};
 
 /// Number of rows between progress reports: small enough to be noticed, large enough to be cheap.
@@ -31,7 +32,8 @@ impl Table {
                 .permanent()
         })?;
         let (file, size) = paths::open(path)?;
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(Limited::new(file));
+        let limited = Limited { file, left: ROW_BYTES_MAX, quotes: Quotes::new(delimiter) };
+        let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(limited);
         let columns: Vec<String> = reader
             .headers()
             .map_err(|error| unreadable(&error, 1))?
@@ -100,21 +102,20 @@ fn unreadable(error: &csv::Error, line: u64) -> ToolFailure {
     ToolFailure::new(message).permanent()
 }
 
-/// A file that fails after a number of bytes.
+/// A file that fails after a number of bytes, and at its end if a quote is open.
 struct Limited {
     file: File,
     left: u64,
-}
-
-impl Limited {
-    fn new(file: File) -> Self {
-        Self { file, left: ROW_BYTES_MAX }
-    }
+    quotes: Quotes,
 }
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
+        if read == 0 && !buffer.is_empty() && self.quotes.is_open() {
+            return Err(io::Error::other("a quote is not closed"));
+        }
+        self.quotes.follow(buffer.get(..read).unwrap_or_default());
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::other(format!(
                 "a row has more than {ROW_BYTES_MAX} bytes, perhaps because of a quote that is not \
@@ -198,6 +199,22 @@ mod tests {
         assert_eq!(message(table.next().map(drop)), expected(2));
         let file = Written::new("header.csv", &long);
         assert_eq!(message(Table::open(file.path(), ',')), expected(1));
+    }
+
+    #[test]
+    fn open_quotes_are_refused() {
+        let file = Written::new("open.csv", "a,b\n1,2\n\"x,1\n2,3\n");
+        let mut table = Table::open(file.path(), ',').unwrap();
+        assert!(table.next().unwrap().is_some());
+        assert_eq!(
+            message(table.next().map(drop)),
+            "the row from line 3 cannot be read: a quote is not closed"
+        );
+        let file = Written::new("open-header.csv", "\"a,b\n");
+        assert_eq!(
+            message(Table::open(file.path(), ',')),
+            "the row from line 1 cannot be read: a quote is not closed"
+        );
     }
 
     #[test]

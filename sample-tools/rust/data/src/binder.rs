@@ -170,10 +170,10 @@ impl<'b> Binder<'b> {
                 let is_try = matches!(kind, TryCast | SafeCast);
                 match data_type {
                     // The date of a text with a time.
-                    DataType::Date => self.call(
+                    DataType::Date => Expression::Call(
                         Function::DateTrunc,
                         vec![Expression::Literal(Value::text("day")), bind(expr)?],
-                    )?,
+                    ),
                     _ => {
                         Expression::Cast { value: boxed(expr)?, kind: kind_of(data_type)?, is_try }
                     }
@@ -190,23 +190,23 @@ impl<'b> Binder<'b> {
                 };
                 let function =
                     function.ok_or_else(|| unsupported(&format!("`EXTRACT({field} …)`")))?;
-                self.call(function, vec![bind(expr)?])?
+                Expression::Call(function, vec![bind(expr)?])
             }
             Expr::Ceil { expr, field: CeilFloorKind::DateTimeField(_) } => {
-                self.call(Function::Ceiling, vec![bind(expr)?])?
+                Expression::Call(Function::Ceiling, vec![bind(expr)?])
             }
             Expr::Floor { expr, field: CeilFloorKind::DateTimeField(_) } => {
-                self.call(Function::Floor, vec![bind(expr)?])?
+                Expression::Call(Function::Floor, vec![bind(expr)?])
             }
             Expr::Position { expr, r#in } => {
-                self.call(Function::Position, vec![bind(r#in)?, bind(expr)?])?
+                Expression::Call(Function::Position, vec![bind(r#in)?, bind(expr)?])
             }
             Expr::Substring { expr, substring_from, substring_for, .. } => {
                 let start = substring_from.as_deref().map(bind).transpose()?;
                 let mut arguments =
                     vec![bind(expr)?, start.unwrap_or(Expression::Literal(Value::Integer(1)))];
                 arguments.extend(substring_for.as_deref().map(bind).transpose()?);
-                self.call(Function::Substring, arguments)?
+                Expression::Call(Function::Substring, arguments)
             }
             Expr::Trim { trim_where, trim_what: None, expr, trim_characters: None } => {
                 let function = match trim_where {
@@ -214,7 +214,7 @@ impl<'b> Binder<'b> {
                     Some(TrimWhereField::Leading) => Function::LeftTrim,
                     Some(TrimWhereField::Trailing) => Function::RightTrim,
                 };
-                self.call(function, vec![bind(expr)?])?
+                Expression::Call(function, vec![bind(expr)?])
             }
             Expr::Function(call) => return self.function(call, groups),
             Expr::Subquery(query) => Expression::Literal(self.context.scalar(query)?),
@@ -286,7 +286,7 @@ impl<'b> Binder<'b> {
                 Ok(Expression::Concatenate(Box::new(left), Box::new(right)))
             }
             BinaryOperator::Arrow | BinaryOperator::LongArrow => {
-                self.call(Function::JsonExtract, vec![left, right])
+                Ok(Expression::Call(Function::JsonExtract, vec![left, right]))
             }
             _ => Err(unsupported(&format!("the operator `{op}`"))),
         }
@@ -360,20 +360,6 @@ impl<'b> Binder<'b> {
         }
     }
 
-    fn call(&self, function: Function, arguments: Vec<Expression>) -> Bound {
-        let (minimum, maximum) = function.arity();
-        if (minimum..=maximum).contains(&arguments.len()) {
-            return Ok(Expression::Call(function, arguments));
-        }
-        Err(ToolFailure::new(format!(
-            "a function has {} arguments, expected {minimum}{}",
-            arguments.len(),
-            if maximum > minimum { format!(" to {maximum}") } else { String::new() }
-        ))
-        .suggestion(format!("check the call of `{}`", format!("{function:?}").to_lowercase()))
-        .permanent())
-    }
-
     fn function(&self, call: &Call, groups: Option<&Groups>) -> Bound {
         let name = call.name.to_string().trim_matches('"').to_lowercase();
         if call.over.is_some() {
@@ -419,7 +405,7 @@ impl<'b> Binder<'b> {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => self.bind_in(expr, groups),
             _ => Err(unsupported(&format!("the argument `{argument}` of `{name}`"))),
         });
-        self.call(function, arguments.collect::<Result<_, _>>()?)
+        checked(&name, function, arguments.collect::<Result<_, _>>()?)
     }
 
     fn aggregate(
@@ -465,6 +451,21 @@ impl<'b> Binder<'b> {
         });
         Ok(Expression::Column(groups.keys.len() + index))
     }
+}
+
+/// Returns the call of a function if it has the right number of arguments.
+fn checked(name: &str, function: Function, arguments: Vec<Expression>) -> Bound {
+    let (minimum, maximum) = function.arity();
+    if (minimum..=maximum).contains(&arguments.len()) {
+        return Ok(Expression::Call(function, arguments));
+    }
+    Err(ToolFailure::new(format!(
+        "`{name}` has {} arguments, expected {minimum}{}",
+        arguments.len(),
+        if maximum > minimum { format!(" to {maximum}") } else { String::new() }
+    ))
+    .suggestion(format!("call it as `{name}({})`", function.arguments()))
+    .permanent())
 }
 
 fn not(operand: Expression) -> Expression {

@@ -11,9 +11,9 @@ use crate::value::Value;
 /// Maximum bytes of a text that a function makes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// A function, with its name in SQL and the number of its arguments.
+/// A function, with its name in SQL, the number of its arguments, and their names.
 macro_rules! functions {
-    ($($function:ident = $($name:literal)|+, $minimum:literal ..= $maximum:literal;)+) => {
+    ($($function:ident = $($name:literal)|+, $minimum:literal ..= $maximum:literal, $names:literal;)+) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Function {
             $($function,)+
@@ -37,49 +37,56 @@ macro_rules! functions {
                     $(Self::$function => ($minimum, $maximum),)+
                 }
             }
+
+            /// Returns the names of the arguments, with those that may be left out in brackets.
+            pub(crate) fn arguments(self) -> &'static str {
+                match self {
+                    $(Self::$function => $names,)+
+                }
+            }
         }
     };
 }
 
 functions! {
-    Abs = "abs", 1..=1;
-    Ceiling = "ceil" | "ceiling", 1..=1;
-    Coalesce = "coalesce" | "ifnull", 1..=100;
-    Concat = "concat", 1..=100;
-    Contains = "contains", 2..=2;
-    DateAdd = "date_add", 2..=2;
-    DateDiff = "date_diff" | "datediff", 3..=3;
-    DateTrunc = "date_trunc", 2..=2;
-    Day = "day", 1..=1;
-    EndsWith = "ends_with", 2..=2;
-    Floor = "floor", 1..=1;
-    Greatest = "greatest", 1..=100;
-    Hour = "hour", 1..=1;
-    JsonExtract = "json_extract", 2..=2;
-    Least = "least", 1..=100;
-    Left = "left", 2..=2;
-    Length = "length" | "len" | "char_length", 1..=1;
-    Logarithm = "ln", 1..=1;
-    Lower = "lower", 1..=1;
-    LeftTrim = "ltrim", 1..=1;
-    Month = "month", 1..=1;
-    NullIf = "nullif", 2..=2;
-    Power = "power" | "pow", 2..=2;
-    Quarter = "quarter", 1..=1;
-    Replace = "replace", 3..=3;
-    Right = "right", 2..=2;
-    Round = "round", 1..=2;
-    RightTrim = "rtrim", 1..=1;
-    SplitPart = "split_part", 3..=3;
-    SquareRoot = "sqrt", 1..=1;
-    StartsWith = "starts_with", 2..=2;
-    Position = "strpos" | "instr", 2..=2;
-    Substring = "substr" | "substring", 2..=3;
-    Trim = "trim", 1..=1;
-    TypeOf = "typeof", 1..=1;
-    Upper = "upper", 1..=1;
-    Weekday = "weekday", 1..=1;
-    Year = "year", 1..=1;
+    Abs = "abs", 1..=1, "number";
+    Ceiling = "ceil" | "ceiling", 1..=1, "number";
+    Coalesce = "coalesce" | "ifnull", 1..=100, "value, ...";
+    Concat = "concat", 1..=100, "value, ...";
+    Contains = "contains", 2..=2, "text, part";
+    DateAdd = "date_add", 2..=2, "date, days";
+    DateDiff = "date_diff" | "datediff", 3..=3, "unit, from, to";
+    DateTrunc = "date_trunc", 2..=2, "unit, date";
+    Day = "day", 1..=1, "date";
+    EndsWith = "ends_with", 2..=2, "text, end";
+    Floor = "floor", 1..=1, "number";
+    Greatest = "greatest", 1..=100, "value, ...";
+    Hour = "hour", 1..=1, "time";
+    JsonExtract = "json_extract", 2..=2, "json, path";
+    Least = "least", 1..=100, "value, ...";
+    Left = "left", 2..=2, "text, length";
+    Length = "length" | "len" | "char_length", 1..=1, "text";
+    Logarithm = "ln", 1..=1, "number";
+    Lower = "lower", 1..=1, "text";
+    LeftTrim = "ltrim", 1..=1, "text";
+    Month = "month", 1..=1, "date";
+    NullIf = "nullif", 2..=2, "value, other";
+    Power = "power" | "pow", 2..=2, "base, exponent";
+    Quarter = "quarter", 1..=1, "date";
+    Replace = "replace", 3..=3, "text, from, to";
+    Right = "right", 2..=2, "text, length";
+    Round = "round", 1..=2, "number[, decimals]";
+    RightTrim = "rtrim", 1..=1, "text";
+    SplitPart = "split_part", 3..=3, "text, separator, number";
+    SquareRoot = "sqrt", 1..=1, "number";
+    StartsWith = "starts_with", 2..=2, "text, start";
+    Position = "strpos" | "instr", 2..=2, "text, part";
+    Substring = "substr" | "substring", 2..=3, "text, first[, length]";
+    Trim = "trim", 1..=1, "text";
+    TypeOf = "typeof", 1..=1, "value";
+    Upper = "upper", 1..=1, "text";
+    Weekday = "weekday", 1..=1, "date";
+    Year = "year", 1..=1, "date";
 }
 
 impl Function {

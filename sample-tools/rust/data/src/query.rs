@@ -41,8 +41,8 @@ fn is_zero(number: &usize) -> bool {
 /// joins, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, DISTINCT, UNION, WITH, CASE, subqueries that do
 /// not refer to the outer query, `json -> 'key'`, and common functions. Not supported: window
 /// functions. Aggregates: count, sum, avg, min, max, median, stddev, string_agg. Dates are text such
-/// as '2026-01-31'; date_trunc('month', d), date_diff('day', a, b), year(d) work on them. Call
-/// `describe` first to learn the columns.
+/// as '2026-01-31'; date_trunc('month', d), date_diff('day', a, b), date_add(d, days), year(d) work
+/// on them. Call `describe` first to learn the columns.
 #[tool(title = "Query data files", read_only, idempotent, open_world = false)]
 pub fn query(
     /// The statement.

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod parquet;
+mod quotes;
 mod rows;
 
 use std::collections::HashSet;

@@ -159,7 +159,11 @@ fn failures_say_what_to_do() {
     );
     check_failure("SELECT * FROM '@sales.csv' WHERE sum(units) > 1", "is not possible here");
     check_failure("SELECT medain(units) FROM '@sales.csv'", "did you mean `median`?");
-    check_failure("SELECT nullif(region) FROM '@sales.csv'", "has 1 arguments, expected 2");
+    check_failure(
+        "SELECT nullif(region) FROM '@sales.csv'",
+        "`nullif` has 1 arguments, expected 2; call it as `nullif(value, other)`",
+    );
+    check_failure("SELECT datediff('day', '2026-01-31')", "call it as `datediff(unit, from, to)`");
     check_failure("SELECT sum(region) FROM '@sales.csv'", "expected a number, found `north`");
     check_failure(
         "SELECT 1 FROM '@sales.csv' WHERE region = 1",

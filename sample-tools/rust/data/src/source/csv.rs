@@ -6,6 +6,7 @@ use cofferdam_sdk::ToolFailure;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
 
+use super::quotes::Quotes;
 use super::{Column, Meter, Sink, Source, distinct};
 use crate::files;
 use crate::value::{Kind, Value, kind_of_cell};
@@ -75,7 +76,11 @@ impl CsvFile {
     }
 
     fn rows(&self) -> Result<CsvRows<'_>, ToolFailure> {
-        let limited = Limited { inner: reader(&self.path, self.is_compressed)?, left: u64::MAX };
+        let limited = Limited {
+            inner: reader(&self.path, self.is_compressed)?,
+            left: u64::MAX,
+            quotes: Quotes::new(self.delimiter),
+        };
         let reader = ReaderBuilder::new()
             .delimiter(self.delimiter)
             .has_headers(false)
@@ -141,20 +146,29 @@ struct CsvRows<'f> {
 
 impl CsvRows<'_> {
     fn next(&mut self) -> Result<bool, ToolFailure> {
+        let line = self.reader.position().line();
         self.reader.get_mut().left = ROW_BYTES_MAX;
-        self.reader.read_byte_record(&mut self.row).map_err(|error| unreadable(self.path, &error))
+        self.reader.read_byte_record(&mut self.row).map_err(|error| {
+            ToolFailure::new(format!("`{}` cannot be read from line {line}: {error}", self.path))
+                .permanent()
+        })
     }
 }
 
-/// A reader that fails after a number of bytes.
+/// A reader that fails after a number of bytes, and at its end if a quote is open.
 struct Limited {
     inner: Box<dyn Read>,
     left: u64,
+    quotes: Quotes,
 }
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
+        if read == 0 && !buffer.is_empty() && self.quotes.is_open() {
+            return Err(std::io::Error::other("a quote is not closed"));
+        }
+        self.quotes.follow(buffer.get(..read).unwrap_or_default());
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             std::io::Error::other(format!(
                 "a row has more than {ROW_BYTES_MAX} bytes, perhaps because of a quote that is not \
