@@ -12,7 +12,17 @@ enum {
     CSV_ROW_BYTES_MAX = 4 << 20,
 };
 
-typedef enum csv_status { CSV_ROW, CSV_END, CSV_TOO_LONG, CSV_TOO_WIDE, CSV_OPEN_QUOTE, CSV_UNREADABLE } csv_status;
+typedef enum csv_status {
+    CSV_ROW,
+    CSV_END,
+    CSV_TOO_LONG,
+    CSV_TOO_WIDE,
+    CSV_OPEN_QUOTE,
+    CSV_UNREADABLE,
+    CSV_UTF16,
+    CSV_ZERO,
+    CSV_NOT_UTF8,
+} csv_status;
 
 // A cell. An empty cell without quotes is null, which has no data.
 typedef cofferdam_string csv_cell;
@@ -26,6 +36,7 @@ typedef struct csv_reader {
     csv_cell cells[CSV_COLUMNS_MAX];
     // The rest is internal.
     int64_t next_line;
+    bool is_utf16;
     size_t length, capacity;
     char *bytes;
     size_t starts[CSV_COLUMNS_MAX];
@@ -41,5 +52,8 @@ csv_status csv_next(csv_reader *reader);
 
 // Returns the message of an error.
 const char *csv_message(csv_status status);
+
+// Returns what to do about an error, or NULL.
+const char *csv_suggestion(csv_status status);
 
 #endif

@@ -57,6 +57,12 @@ static cofferdam_result stopped(import *import, csv_reader *reader, const char *
     return cofferdam_fail("line %lld of `%s`: %s", (long long)reader->line, import->csv, message);
 }
 
+static cofferdam_result unreadable(import *import, csv_reader *reader, csv_status status) {
+    cofferdam_result result = stopped(import, reader, csv_message(status));
+    const char *suggestion = csv_suggestion(status);
+    return suggestion ? cofferdam_suggest(result, "%s", suggestion) : result;
+}
+
 static cofferdam_result open_csv(import *import, csv_reader *reader) {
     FILE *file = fopen(import->csv, "rb");
     if (!file)
@@ -103,7 +109,7 @@ static cofferdam_result infer(import *import) {
     for (; status == CSV_ROW; status = csv_next(&reader))
         for (size_t at = 0; at < reader.count && at < import->count; at++)
             import->columns[at].kind = widest(import->columns[at].kind, kind_of(reader.cells[at]));
-    if (status != CSV_END) return stopped(import, &reader, csv_message(status));
+    if (status != CSV_END) return unreadable(import, &reader, status);
     close_csv(&reader);
     return cofferdam_nothing();
 }
@@ -184,7 +190,7 @@ static cofferdam_result insert_all(import *import, sqlite3_stmt *statement) {
             return cofferdam_suggest(stopped(import, &reader, error), "correct the row, or pass `errors_max` to leave such rows out");
         add_error(import, reader.line, error);
     }
-    if (status != CSV_END) return stopped(import, &reader, csv_message(status));
+    if (status != CSV_END) return unreadable(import, &reader, status);
     close_csv(&reader);
     return cofferdam_nothing();
 }

@@ -59,6 +59,13 @@ static void test_rows(void) {
     ROWS("a\rb\n", ',', "a\rb|/");
     ROWS("", ',', "");
     ROWS("a\n\"b", ',', "a|/a quote is not closed");
+    ROWS("\xFF\xFE" "a", ',', "the file is UTF-16 text, expected UTF-8");
+    ROWS("\xFE\xFF", ',', "the file is UTF-16 text, expected UTF-8");
+    COFFERDAM_CHECK(!strcmp(rows("a\0", 2, ','), "there is a zero byte, expected UTF-8 text"));
+    ROWS("\xC3\xA9,\xEF\xBF\xBD\n\xF0\x9F\x98\x80,\xE0\xA0\x80\n", ',', "\xC3\xA9|\xEF\xBF\xBD|/\xF0\x9F\x98\x80|\xE0\xA0\x80|/");
+    static const char *const INVALID[] = {"\xE9", "\xC3", "\xC3,\xA9", "\x80", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"};
+    for (size_t at = 0; at < sizeof INVALID / sizeof *INVALID; at++)
+        ROWS(INVALID[at], ',', "there are bytes that are not UTF-8");
     char *wide = malloc(CSV_COLUMNS_MAX + 1), *tall = malloc(CSV_ROW_BYTES_MAX + 10);
     memset(wide, ',', CSV_COLUMNS_MAX);
     COFFERDAM_CHECK(!strcmp(rows(wide, CSV_COLUMNS_MAX, ','), "the row has more than 500 cells"));
