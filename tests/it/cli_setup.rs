@@ -35,7 +35,7 @@ fn a_starter_configuration_leads_to_a_granted_tool() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let text = std::fs::read_to_string(folder.path().join("cofferdam.toml")).unwrap();
     assert!(text.contains("[plugins.web]\ncomponent = \"web.wasm\"\n"), "{text}");
-    assert!(text.contains("#   'http:GET https://*/'  to "), "{text}");
+    assert!(text.contains("#   'http:GET https://*:*/'  to "), "{text}");
     assert!(text.contains("cofferdam grant web --all-asked --config cofferdam.toml"), "{text}");
     let list = run(folder.path(), &["list", "--config", "cofferdam.toml"]);
     assert!(list.stdout.contains("word_count("), "{} {}", list.stdout, list.stderr);

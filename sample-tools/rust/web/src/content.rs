@@ -2,8 +2,9 @@
 
 use cofferdam_sdk::ToolFailure;
 
+use crate::charset::{self, Body};
 use crate::request::Reply;
-use crate::{charset, html, json_text};
+use crate::{html, json_text};
 
 /// Form in which a body is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,21 +81,20 @@ fn form_of_type(media_type: Option<&str>) -> Option<Form> {
 /// Converts a body.
 pub(crate) fn convert(
     url: &str,
-    media_type: Option<&str>,
     form: Form,
-    body: &[u8],
+    body: Body<'_>,
     main_only: bool,
 ) -> Result<Content, ToolFailure> {
     let form = match form {
-        Form::Unknown if looks_like_html(body) => Form::Markdown,
-        Form::Unknown if body.contains(&0) => {
+        Form::Unknown if looks_like_html(body.bytes) => Form::Markdown,
+        Form::Unknown if body.bytes.contains(&0) => {
             return Err(ToolFailure::new(format!("{url} is not text"))
                 .suggestion("fetch a page, JSON or another text")
                 .permanent());
         }
         form => form,
     };
-    let text = charset::decode(body, media_type, form == Form::Markdown);
+    let text = charset::decode(body, form == Form::Markdown);
     match form {
         Form::Markdown => html::convert(&text, url, main_only),
         Form::Json => Ok(Content { title: None, text: json_text::indent(&text).unwrap_or(text) }),
@@ -113,10 +113,12 @@ fn looks_like_html(body: &[u8]) -> bool {
     start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
 }
 
-/// Returns a part of a text, and the position after it if there is more.
+/// Returns a part of a text, and the position after it if there is more. The part has at least one
+/// character, so that calls that continue from there come to the end.
 pub(crate) fn part(text: String, start: usize, bytes_max: usize) -> (String, Option<usize>) {
     let start = text.ceil_char_boundary(start.min(text.len()));
     let end = text.floor_char_boundary(start.saturating_add(bytes_max));
+    let end = end.max(text.ceil_char_boundary(start.saturating_add(1).min(text.len())));
     let part = text.get(start..end).unwrap_or_default().to_owned();
     (part, Some(end).filter(|end| *end < text.len()))
 }

@@ -4,6 +4,7 @@ use cofferdam_sdk::{ToolFailure, tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::address::Address;
 use crate::fetch::{BODY_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::{content, html};
 
@@ -40,7 +41,11 @@ pub fn html_to_markdown(
         .suggestion("pass a part of the page")
         .permanent());
     }
-    let page = html::convert(&html, base_url.as_deref().unwrap_or_default(), main_only)?;
+    let base_url = base_url.unwrap_or_default();
+    if !base_url.is_empty() {
+        Address::parse(&base_url)?;
+    }
+    let page = html::convert(&html, base_url.trim(), main_only)?;
     let (text, next_start) = content::part(page.text, 0, max_bytes.min(TEXT_BYTES_MAX));
     Ok(Markdown { title: page.title, text, truncated: next_start.is_some() })
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::address::{self, Address};
+use crate::charset::Body;
 use crate::{content, request};
 
 /// Maximum number of bytes of text that a call returns, whatever it asks for.
@@ -67,8 +68,9 @@ pub fn fetch(
     let form = content::form(&url, &reply, raw)?;
     let location = redirect_target(&url, reply.status, reply.location.as_deref());
     let (status, media_type) = (reply.status, reply.media_type.clone());
-    let (body, is_cut) = reply.read(BODY_BYTES_MAX)?;
-    let content = content::convert(&url, media_type.as_deref(), form, &body, main_only)?;
+    let (bytes, is_cut) = reply.read(BODY_BYTES_MAX)?;
+    let body = Body { bytes: &bytes, media_type: media_type.as_deref(), is_cut };
+    let content = content::convert(&url, form, body, main_only)?;
     let (text, next_start) = content::part(content.text, start, max_bytes.min(TEXT_BYTES_MAX));
     Ok(Resource {
         url,

@@ -8,8 +8,8 @@ use htmd::HtmlToMarkdown;
 use htmd::options::{BrStyle, BulletListMarker, HrStyle, Options};
 use markup5ever_rcdom::{Node, NodeData};
 
-use crate::address;
 use crate::content::Content;
+use crate::{address, markup};
 
 /// Maximum depth of open elements. The time of the parser grows with it.
 const OPEN_MAX: usize = 1000;
@@ -48,7 +48,12 @@ pub(crate) fn convert(html: &str, url: &str, main_only: bool) -> Result<Content,
         ol_number_spacing: 1,
         ..Options::default()
     };
-    let converter = HtmlToMarkdown::builder().options(options).scripting_enabled(false).build();
+    let converter = HtmlToMarkdown::builder()
+        .options(options)
+        .scripting_enabled(false)
+        .add_handler(vec!["table"], markup::table)
+        .add_handler(vec!["pre"], markup::code_block)
+        .build();
     let document = converter
         .html_to_tree(html)
         .map_err(|error| ToolFailure::new(format!("the page cannot be parsed: {error}")))?;
@@ -103,7 +108,7 @@ impl Page {
         let mut open = vec![(Rc::clone(document), 0, false)];
         while let Some((node, depth, is_in_main)) = open.pop() {
             let is_in_main = is_in_main || matches!(tag(&node), Some("main" | "article"));
-            self.resolve_links(&node);
+            self.clean_attributes(&node);
             let is_dropped = |child: &Rc<Node>| match tag(child) {
                 Some("header") if is_in_main => false,
                 Some(tag) => {
@@ -125,9 +130,13 @@ impl Page {
         }
     }
 
-    fn resolve_links(&self, node: &Node) {
+    /// Makes links absolute, and escapes the text of images and the titles of links.
+    fn clean_attributes(&self, node: &Node) {
         let NodeData::Element { attrs, .. } = &node.data else { return };
         attrs.borrow_mut().retain_mut(|attribute| {
+            if matches!(&*attribute.name.local, "alt" | "title") {
+                attribute.value = markup::escaped(&attribute.value).as_str().into();
+            }
             if !matches!(&*attribute.name.local, "href" | "src") {
                 return true;
             }
@@ -156,14 +165,14 @@ fn is_code(url: &str) -> bool {
     ["javascript:", "data:", "vbscript:"].iter().any(|scheme| url.starts_with(scheme))
 }
 
-fn tag(node: &Node) -> Option<&str> {
+pub(crate) fn tag(node: &Node) -> Option<&str> {
     match &node.data {
         NodeData::Element { name, .. } => Some(&name.local),
         _ => None,
     }
 }
 
-fn attribute(node: &Node, name: &str) -> Option<String> {
+pub(crate) fn attribute(node: &Node, name: &str) -> Option<String> {
     let NodeData::Element { attrs, .. } = &node.data else { return None };
     let attrs = attrs.borrow();
     let found = attrs.iter().find(|attribute| &*attribute.name.local == name)?;

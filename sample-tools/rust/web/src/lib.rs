@@ -5,6 +5,7 @@ mod charset;
 mod content;
 mod html;
 mod json_text;
+mod markup;
 mod request;
 
 pub mod convert;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use cofferdam_sdk::{ToolFailure, json, testing};
 
+use crate::charset::Body;
 use crate::content::{self, Form};
 use crate::convert::html_to_markdown;
 use crate::fetch::follow;
@@ -53,6 +54,58 @@ fn links_are_relative_to_the_base_of_the_page() {
     assert_eq!(text, "[d](https://example.com/b/c)");
     let arguments = json!({"html": "<a href=c>d</a>", "base_url": null});
     assert_eq!(testing::call::<html_to_markdown>(arguments).unwrap()["text"], "[d](c)");
+}
+
+#[track_caller]
+fn check(html: &str, expected: &str) {
+    assert_eq!(html::convert(html, "https://e.example/", false).unwrap().text, expected, "{html}");
+}
+
+#[test]
+fn tables_keep_all_rows_and_cells() {
+    check(
+        "<table><tr><td>1<td>2<tr><td>3<td>4|5</table>",
+        "|  |  |\n| - | - |\n| 1 | 2 |\n| 3 | 4\\|5 |",
+    );
+    check(
+        "<table><thead><tr><th>a<th>b<tbody><tr><th>c<td>d<tr><td>e<tr><td colspan=2>f</table>",
+        "| a | b |\n| - | - |\n| c | d |\n| e |  |\n| f |  |",
+    );
+    check(
+        "<table><tr><th>a<td>b<tr><td><p>1<p>2<br>3<td></table>",
+        "|  |  |\n| - | - |\n| a | b |\n| 1 2 3 |  |",
+    );
+    check("<table><tr><td><h1>a</h1><p>b</table>", "# a\n\nb");
+    check(
+        "<table><tr><td>a<td><table><tr><td>1<td>2</table></table>",
+        "a\n\n|  |  |\n| - | - |\n| 1 | 2 |",
+    );
+    check(
+        "<table><caption>c</caption><tr><td>1<td>2</table>",
+        "c\n\n|  |  |\n| - | - |\n| 1 | 2 |",
+    );
+    let expected = "a\n\n".repeat(29) + "|  |  |\n| - | - |\n| a |  |";
+    check(&"<table><tr><td>a<td>".repeat(30), &expected);
+}
+
+#[test]
+fn preformatted_text_is_code() {
+    check("<pre>a *b*\n\n  # c\n</pre>", "```\na *b*\n\n  # c\n```");
+    check("<pre>a\n```\nx<br>y</pre>", "````\na\n```\nx\ny\n````");
+    check("<pre class=language-c><code>int <b>a</b>;</code></pre>", "```c\nint a;\n```");
+}
+
+#[test]
+fn texts_of_images_are_escaped() {
+    check(r#"<img alt="a](http://e) b" src=y>"#, r"![a\](http://e) b](https://e.example/y)");
+    check(r#"<img alt='`<[\' title='a\"b' src=y>"#, r#"![\`\<\[\\](https://e.example/y "a\\\"b")"#);
+}
+
+#[test]
+fn a_base_that_is_not_a_url_is_refused() {
+    let arguments = json!({"html": "<a href=c>d</a>", "base_url": "nope"});
+    let failure = testing::call::<html_to_markdown>(arguments).unwrap_err();
+    assert_eq!(failure.message(), "`nope` is not an http or https URL");
 }
 
 #[test]
@@ -143,7 +196,8 @@ fn types_decide_about_forms() {
 #[test]
 fn bodies_are_converted() {
     let convert = |form, body: &[u8]| {
-        content::convert("https://a.example/", None, form, body, false).map(|content| content.text)
+        let body = Body { bytes: body, media_type: None, is_cut: false };
+        content::convert("https://a.example/", form, body, false).map(|content| content.text)
     };
     assert_eq!(convert(Form::Json, b"[1]").unwrap(), "[\n  1\n]");
     assert_eq!(convert(Form::Json, b"[1").unwrap(), "[1");
@@ -166,6 +220,9 @@ fn bodies_and_texts_are_cut() {
     assert_eq!(content::part("aäb".to_owned(), 0, 2), ("a".to_owned(), Some(1)));
     assert_eq!(content::part("aäb".to_owned(), 1, 9), ("äb".to_owned(), None));
     assert_eq!(content::part("aäb".to_owned(), 9, 9), (String::new(), None));
+    assert_eq!(content::part("a😀b".to_owned(), 1, 3), ("😀".to_owned(), Some(5)));
+    assert_eq!(content::part("a😀".to_owned(), 0, 0), ("a".to_owned(), Some(1)));
+    assert_eq!(content::part("a😀".to_owned(), 1, 0), ("😀".to_owned(), None));
 }
 
 #[test]
