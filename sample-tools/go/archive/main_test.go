@@ -100,6 +100,15 @@ func TestNamesThatAreThereTwice(t *testing.T) {
 	}
 }
 
+func TestNamesThatDifferInCase(t *testing.T) {
+	name := zipped(t, "", "a/Über.txt", "a/ÜBER.TXT", "A/über.txt", "b.txt")
+	listing, err := cofferdamtest.Call("list_archive", map[string]string{"file": name})
+	expected := `"warnings":["` + "`a/ÜBER.TXT`" + ` differs from another name only in case: some systems unpack both to the same file"]`
+	if err != nil || !strings.Contains(listing, expected) {
+		t.Errorf("found %s, %v", listing, err)
+	}
+}
+
 func TestAMatchInTwoPiecesOfALine(t *testing.T) {
 	for _, offset := range []int{0, 64<<10 - 3, 64<<10 - 1, 64 << 10, 128<<10 - 4} {
 		line := strings.Repeat("x", offset) + "needle" + strings.Repeat("y", 200<<10)

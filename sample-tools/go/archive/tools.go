@@ -75,7 +75,7 @@ func listArchive(call *cofferdam.Call, in ListInput) (*Listing, error) {
 	}
 	listing := &Listing{Entries: []Entry{}, Warnings: []string{}}
 	packed := int64(0)
-	names := names{seed: maphash.MakeSeed(), count: map[uint64]int{}}
+	names := names{seed: maphash.MakeSeed(), count: map[uint64]int{}, folded: map[uint64]int{}}
 	err := with(in.File, listAdvice, func(archive archive) error {
 		listing.Format = archive.format
 		return archive.walk(func(it entry) (bool, error) {
@@ -85,8 +85,8 @@ func listArchive(call *cofferdam.Call, in ListInput) (*Listing, error) {
 			if danger := dangerOf(it); danger != "" {
 				listing.warn("`%s` %s", it.path, danger)
 			}
-			if names.isSecond(it) {
-				listing.warn("`%s` is there more than once: programs differ in which one they unpack", it.path)
+			if problem := names.problemOf(it); problem != "" {
+				listing.warn("`%s` %s", it.path, problem)
 			}
 			if matches(in.Glob, it.path) {
 				if len(listing.Entries) < in.Limit {
@@ -130,21 +130,33 @@ func shown(it entry) Entry {
 
 // names counts the files of each name, as hashes, which need less memory.
 type names struct {
-	seed  maphash.Seed
-	count map[uint64]int
+	seed maphash.Seed
+	// count has the files of a name, and folded the names that differ only in case.
+	count, folded map[uint64]int
 }
 
-// isSecond counts an entry and reports whether it is the second file of its name.
-func (names *names) isSecond(it entry) bool {
+// problemOf counts an entry and describes how its name clashes with an earlier one.
+func (names *names) problemOf(it entry) string {
 	if it.kind == "directory" {
-		return false
+		return ""
 	}
-	name := maphash.String(names.seed, path.Clean(strings.ReplaceAll(it.path, `\`, "/")))
+	clean := path.Clean(strings.ReplaceAll(it.path, `\`, "/"))
+	name := maphash.String(names.seed, clean)
 	if names.count[name] == 0 && len(names.count) == namesMax {
-		return false
+		return ""
 	}
 	names.count[name]++
-	return names.count[name] == 2
+	switch names.count[name] {
+	case 1:
+		folded := maphash.String(names.seed, strings.ToLower(clean))
+		names.folded[folded]++
+		if names.folded[folded] == 2 {
+			return "differs from another name only in case: some systems unpack both to the same file"
+		}
+	case 2:
+		return "is there more than once: programs differ in which one they unpack"
+	}
+	return ""
 }
 
 // dangerOf describes the damage of unpacking an entry without checks.
