@@ -24,6 +24,8 @@ pub enum NetworkError {
     Denied {
         /// Narrowest rule that would grant the request.
         rule: Box<HttpRule>,
+        /// True if a server could read the path in two ways, so that the rule has none.
+        is_ambiguous: bool,
     },
     /// The request sets a header that belongs to the connection.
     #[error("the header `{0}` belongs to the connection")]

@@ -63,7 +63,8 @@ pub fn admit<B>(
     let matching: Vec<&HttpGrant> =
         grants.iter().filter(|grant| grant.rule.matches(&seen)).collect();
     if matching.is_empty() {
-        return Err(NetworkError::Denied { rule: Box::new(HttpRule::for_target(&seen)) });
+        let rule = Box::new(HttpRule::for_target(&seen));
+        return Err(NetworkError::Denied { rule, is_ambiguous: seen.has_ambiguous_path() });
     }
     let addresses = matching.iter().flat_map(|grant| grant.addresses.iter().copied()).collect();
 
@@ -162,8 +163,9 @@ mod tests {
             ),
         ] {
             match admitted(&grants, request) {
-                Err(NetworkError::Denied { rule: offered }) => {
-                    assert_eq!(offered.to_string(), rule)
+                Err(NetworkError::Denied { rule: offered, is_ambiguous }) => {
+                    assert_eq!(offered.to_string(), rule);
+                    assert_eq!(is_ambiguous, rule == "GET https://a.example/", "{rule}");
                 }
                 other => panic!("{rule}: {other:?}"),
             }

@@ -213,6 +213,11 @@ fn error_of(url: &Url, code: &ErrorCode) -> Error {
     let (scheme, host) = (url.scheme(), &url.authority);
     let limit = |what: &str| Error::Limit(format!("the request to {host} reached a limit: {what}"));
     match code {
+        Code::HttpRequestDenied if url.has_ambiguous_path() => Error::Refused(format!(
+            "{host}: no grant for the path `{}`, which servers can read in two ways; request it \
+             without `..`, `//`, `\\`, and without an escaped `/`, `\\` or `%`",
+            url.target.split('?').next().unwrap_or_default()
+        )),
         Code::HttpRequestDenied => Error::Refused(format!(
             "{host}: no grant for this request; the operator can allow it with --allow-http \
              {scheme}://{host}/"

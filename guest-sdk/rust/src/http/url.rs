@@ -72,6 +72,31 @@ impl Url {
         Ok(Self { target, ..self.clone() })
     }
 
+    /// Returns whether servers can read the path in two ways. Of the rules for requests, only those
+    /// for all paths of a host match it.
+    #[cfg(any(test, target_arch = "wasm32"))]
+    pub(super) fn has_ambiguous_path(&self) -> bool {
+        let path = self.target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+        let is_escape = |digits: &str| {
+            let digits = digits.get(..2).unwrap_or_default();
+            digits.len() == 2
+                && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && !matches!(digits, "2f" | "5c" | "25" | "00")
+        };
+        if !path.split('%').skip(1).all(is_escape) {
+            return true;
+        }
+        let path = path.replace("%2e", ".").replace("%3b", ";");
+        let below = path.strip_prefix('/').unwrap_or(&path);
+        let inner = below.strip_suffix('/').unwrap_or(below);
+        // Some servers strip parameters from a segment before they interpret it.
+        let name = |segment: &str| segment.split(';').next().map(str::to_owned);
+        !below.is_empty()
+            && inner.split('/').any(|segment| {
+                segment.is_empty() || matches!(name(segment).as_deref(), Some("." | ".."))
+            })
+    }
+
     pub(super) fn scheme(&self) -> &'static str {
         if self.is_secure { "https" } else { "http" }
     }
@@ -137,6 +162,33 @@ mod tests {
             ["", "example", "file:///a", "http://", "http:///a", "http://u:p@a/", "http://a b/"]
         {
             assert!(matches!(Url::parse(url), Err(Error::Invalid(_))), "{url}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_paths_are_found() {
+        for (path, expected) in [
+            ("", false),
+            ("/", false),
+            ("/a/b/", false),
+            ("/a%20b/c;x?d=%2F//..", false),
+            ("/%C3%B1/..a/a..", false),
+            ("/a/../b", false),
+            ("//", true),
+            ("/a//b", true),
+            ("/a%2Fb", true),
+            ("/a%5cb", true),
+            ("/a\\b", true),
+            ("/%252e", true),
+            ("/%00", true),
+            ("/%2e%2e/a", true),
+            ("/.%2E", true),
+            ("/..;x/a", true),
+            ("/%", true),
+            ("/%zz", true),
+        ] {
+            let url = Url::parse(&format!("http://a{path}")).unwrap();
+            assert_eq!(url.has_ambiguous_path(), expected, "{path}");
         }
     }
 

@@ -74,6 +74,15 @@ pub struct HttpTarget<'a> {
     pub path: &'a str,
 }
 
+impl HttpTarget<'_> {
+    /// Returns whether a server could read the path in two ways, so that only a rule for every path
+    /// matches.
+    #[must_use]
+    pub fn has_ambiguous_path(&self) -> bool {
+        !has_one_reading(self.path.split(['?', '#']).next().unwrap_or_default())
+    }
+}
+
 /// Error returned for a string that is not a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -92,7 +92,9 @@ fn missing(argument: &str) -> ToolFailure {
     ToolFailure::new(format!("the argument `{argument}` is missing")).permanent()
 }
 
-/// Returns the value of a path parameter. An empty one, `.` and `..` would change the path.
+/// Returns the value of a path parameter. An empty one, `.` and `..` would change the path, and
+/// separators and escapes do in some servers: the host refuses such a path unless the whole server
+/// is granted.
 fn path_segment(parameter: &Parameter, value: &Json) -> Result<String, ToolFailure> {
     let text = match parameter.style {
         Style::Json => value.to_string(),
@@ -104,6 +106,15 @@ fn path_segment(parameter: &Parameter, value: &Json) -> Result<String, ToolFailu
             parameter.argument
         ))
         .suggestion("pass an identifier, such as one of a list")
+        .permanent());
+    }
+    let name = text.split(';').next().unwrap_or_default();
+    if text.contains(['/', '\\', '%', '\0']) || matches!(name, "." | "..") {
+        return Err(ToolFailure::new(format!(
+            "the argument `{}` is `{text}`, which a server can read as another path",
+            parameter.argument
+        ))
+        .suggestion("pass an identifier without `/`, `\\` and `%`, such as one of a list")
         .permanent());
     }
     Ok(encoded(&text))

@@ -96,8 +96,11 @@ impl TrafficLedger {
 fn missing(error: &NetworkError) -> Option<(String, Option<String>)> {
     let named = |capability: &str, reason: String| Some((capability.to_owned(), Some(reason)));
     match error {
-        NetworkError::Denied { rule } => {
-            Some((Permission::Http((**rule).clone()).to_string(), None))
+        NetworkError::Denied { rule, is_ambiguous } => {
+            let reason = "a server can read the path in two ways (`..`, `//`, an escaped `/`), so \
+                          only a rule without a path covers it";
+            let reason = is_ambiguous.then(|| reason.to_owned());
+            Some((Permission::Http((**rule).clone()).to_string(), reason))
         }
         NetworkError::AddressRefused { address, .. } => {
             let range = AddressRange::from(*address);

@@ -33,9 +33,13 @@ fn requests_of_the_document_are_built() {
     assert_eq!(request.body.as_deref(), Some(&br#"{"text":"x","tags":["a"]}"#[..]));
     assert_eq!(request.headers[1], ("content-type".to_owned(), "application/json".to_owned()));
     assert_eq!(
-        built("delete_note", json!({"id": "a/../b?c"})).unwrap().path,
-        "/v1/notes/a%2F..%2Fb%3Fc"
+        built("delete_note", json!({"id": "a..b?c #ü"})).unwrap().path,
+        "/v1/notes/a..b%3Fc%20%23%C3%BC"
     );
+    for id in ["a/b", "%2e%2e", "\\..", "a%2Fb", "..;x", ".;", "\0"] {
+        let failure = built("delete_note", json!({"id": id})).unwrap_err();
+        assert!(failure.contains("which a server can read as another path"), "{failure}");
+    }
     assert_eq!(built("get_note", json!({})).unwrap_err(), "the argument `id` is missing");
     assert!(built("get_note", json!({"id": ".."})).is_err());
     assert!(built("list_notes", json!({"X-Request-Id": "a\nb"})).is_err());
