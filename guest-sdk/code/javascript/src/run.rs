@@ -193,8 +193,8 @@ impl<'js> Program<'_, 'js> {
                 ),
                 Err(Unwritable::Long) => (
                     "the result is larger than 1 MiB of JSON".to_owned(),
-                    "return less: filter, count or slice it, or keep the whole value with \
-                     `await store(\"key\", value)` for a later program",
+                    "return less: filter, count or slice it, or keep parts of at most 256 KiB with \
+                     `await store(\"key\", part)` for a later program",
                 ),
             };
         let mut failure = Failure::new("ResultError", problem);
