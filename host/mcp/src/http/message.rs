@@ -65,15 +65,19 @@ pub(super) async fn json_error(response: Response<Body>, posted: Option<&[u8]>) 
     let status = response.status();
     let (head, text) = response.into_parts();
     let Ok(text) = text.collect().await;
-    let invalid = posted.and_then(|body| match serde_json::from_slice::<IgnoredAny>(body) {
-        Err(error) => {
-            let message = format!("the body is not JSON: {error}");
-            Some(error_response(StatusCode::BAD_REQUEST, -32700, &message))
+    // Of other refusals, the body is not the reason.
+    let is_of_body = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let invalid = posted.filter(|_| is_of_body).and_then(|body| {
+        match serde_json::from_slice::<IgnoredAny>(body) {
+            Err(error) => {
+                let message = format!("the body is not JSON: {error}");
+                Some(error_response(StatusCode::BAD_REQUEST, -32700, &message))
+            }
+            Ok(_) if serde_json::from_slice::<ClientJsonRpcMessage>(body).is_err() => {
+                Some(refusal(StatusCode::BAD_REQUEST, "the body is not a JSON-RPC message"))
+            }
+            Ok(_) => None,
         }
-        Ok(_) if serde_json::from_slice::<ClientJsonRpcMessage>(body).is_err() => {
-            Some(refusal(StatusCode::BAD_REQUEST, "the body is not a JSON-RPC message"))
-        }
-        Ok(_) => None,
     });
     let mut converted =
         invalid.unwrap_or_else(|| refusal(status, &String::from_utf8_lossy(&text.to_bytes())));
