@@ -220,6 +220,9 @@ impl Transaction {
         }
         let layers =
             std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
+        if layers.is_empty() {
+            return Ok(Vec::new());
+        }
         let effects = if self.inner.outer.is_some() { FileEffects::default() } else { effects };
         let (parts, layers): (Vec<_>, Vec<_>) = layers.into_iter().partition(|layer| layer.is_part);
         // Changes other layers of this call only, which are dropped if this fails.
@@ -236,7 +239,7 @@ impl Transaction {
             changes.push(StoreChanges::take(number, name, &overlay, effects).await?);
         }
         let prepared = commit::prepare(changes).await?;
-        if self.inner.outer.is_some() {
+        if self.inner.outer.is_some() || prepared.is_empty() {
             return prepared.commit().await;
         }
         // Not interrupted between two stores if the caller stops waiting.

@@ -127,6 +127,11 @@ impl StoreChanges {
 }
 
 impl PreparedStores {
+    /// Returns whether no store changes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.prepared.is_empty() && self.late.is_empty()
+    }
+
     /// Makes the changes and returns them.
     ///
     /// # Errors
