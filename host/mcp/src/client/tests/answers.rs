@@ -1,7 +1,7 @@
 //! Servers whose answers are missing, invalid, or those to other requests, and servers that do not
 //! read.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cofferdam_tool::{CallContext, Completion, Outcome, Toolset};
 use serde_json::{Value, json};
 
+use super::read_request;
 use crate::client::{
     ConnectError, Generation, HttpEndpoint, RemoteServer, ServerEndpoint, ServerSettings,
     StdioCommand,
@@ -36,17 +37,7 @@ fn start(respond: Respond) -> String {
 }
 
 fn serve(mut stream: TcpStream, respond: Respond) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let (mut length, mut line) = (0, String::new());
-    while reader.read_line(&mut line).ok()? > 2 {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let request = read_request(&stream)?;
     let (head, body) = match request["id"].is_null() {
         true => ("202 Accepted", String::new()),
         false => respond(&request),

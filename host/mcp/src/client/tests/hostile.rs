@@ -1,6 +1,6 @@
 //! Servers that send more than they may.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,7 @@ use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink, Question, Question
 use cofferdam_tool::{CallContext, Completion, Toolset};
 use serde_json::{Value, json};
 
+use super::read_request;
 use crate::client::{
     Generation, HttpEndpoint, RemoteServer, ServerEndpoint, ServerSettings, StdioCommand,
 };
@@ -49,17 +50,7 @@ impl Hostile {
 
 /// Answers one request. An error means that the client is gone.
 fn answer(mut stream: TcpStream, messages: fn(u64) -> Value, sent: &AtomicU64) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let (mut length, mut line) = (0, String::new());
-    while reader.read_line(&mut line).ok()? > 2 {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-        line.clear();
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let request = read_request(&stream)?;
     let result = match request["method"].as_str().unwrap_or_default() {
         "server/discover" => json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
