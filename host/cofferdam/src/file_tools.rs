@@ -7,13 +7,11 @@ use cofferdam_files::{
     FileAccessOptions, FileAccessStore, FileAccessTools, FileStore, PathPatterns,
 };
 use cofferdam_tool::{FileAccess, MountName};
-use data_encoding::HEXLOWER;
-use sha2::{Digest as _, Sha256};
 
 use crate::config::{ConfigError, ConfigFile, FilesTable};
 use crate::granting::Values;
 use crate::stores::Stores;
-use crate::{Error, FilesStore, granting, policy_files, stores};
+use crate::{Error, FilesStore, granting, policy_files, stores, text};
 
 /// Default name of the store of `--files`.
 const NAME: &str = "workspace";
@@ -71,11 +69,10 @@ pub(crate) fn tools(
 /// Returns a digest of the names, the locations and the access of stores. Approvals hold for one
 /// digest: one for a directory does not hold for another, nor for writing where it was for reading.
 fn digest(stores: &[OpenStore]) -> String {
-    let mut digest = Sha256::new();
-    for OpenStore { store, access, location } in stores {
-        digest.update(format!("{:?}\n", (&store.name, location, access.as_str())));
-    }
-    format!("sha256:{}", HEXLOWER.encode(&digest.finalize()))
+    let described = |OpenStore { store, access, location }: &OpenStore| {
+        format!("{:?}\n", (&store.name, location, access.as_str()))
+    };
+    text::digest(stores.iter().map(described).collect::<String>().as_bytes())
 }
 
 /// Checks `[files]` and opens its stores without reading any value.

@@ -1,8 +1,10 @@
-//! Formats quantities and refusals for the operator.
+//! Formats quantities, digests and refusals for the operator.
 
 use std::borrow::Cow;
 
 use cofferdam_tool::{ErrorType, Limits, RefusedCall};
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
 
 /// Returns a number of bytes with a unit.
 #[must_use]
@@ -15,6 +17,11 @@ pub fn bytes(count: u64) -> String {
         }
     }
     format!("{count} B")
+}
+
+/// Returns the SHA-256 digest of some bytes: `sha256:` and hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 /// Returns the beginning of a text, with an ellipsis if it has more than `chars_max` characters.

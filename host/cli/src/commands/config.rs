@@ -1,8 +1,6 @@
 //! `cofferdam config check`: explains a configuration, or reports its first error.
 
-use cofferdam_engine::Grants;
 use cofferdam_mcp::client::{Always, ApprovalMode, ServerEndpoint};
-use cofferdam_tool::Permission;
 use serde_json::json;
 
 use crate::args::ConfigCheckArgs;
@@ -79,7 +77,7 @@ fn failure(error: &cofferdam::Error) -> serde_json::Value {
 fn summary(spec: &PluginSpec) -> String {
     let limits = &spec.options.limits;
     let mut lines = vec![format!("{}  {}", spec.options.name, spec.path.display())];
-    for permission in offered(&spec.options.grants) {
+    for permission in spec.options.grants.policy(limits).permissions() {
         lines.push(format!("  may {}", permission.in_plain_words()));
     }
     if spec.options.grants.mounts.is_empty() {
@@ -142,19 +140,4 @@ fn meaning_of_server(spec: &ServerSpec) -> String {
     }
     lines.push(format!("  each call has {} ms", table.limits.wall_ms_max));
     lines.join("\n")
-}
-
-/// Returns the permissions that a plugin has beyond those that every plugin has.
-fn offered(grants: &Grants) -> Vec<Permission> {
-    let files =
-        grants.mounts.iter().map(|mount| Permission::Files(Some(mount.name.clone()), mount.access));
-    files
-        .chain(grants.http.iter().map(|grant| Permission::Http(grant.rule.clone())))
-        .chain(grants.sockets.iter().cloned().map(Permission::Socket))
-        .chain(grants.env.keys().cloned().map(Permission::Env))
-        .chain(grants.config.keys().cloned().map(Permission::Config))
-        .chain(grants.readable_secrets.iter().cloned().map(Permission::Secret))
-        .chain(grants.tools.iter().cloned().map(Permission::Tool))
-        .chain(grants.ask.iter().copied().map(Permission::Ask))
-        .collect()
 }

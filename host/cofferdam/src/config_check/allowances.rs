@@ -1,7 +1,7 @@
 //! Description of what a configuration allows beyond the defaults.
 
 #[cfg(feature = "skills")]
-use cofferdam_tool::{Permission, Policy};
+use cofferdam_tool::Permission;
 
 use crate::Result;
 use crate::config::{ConfigFile, StoreConfig};
@@ -73,25 +73,10 @@ fn scripts(file: &ConfigFile) -> Result<Vec<String>> {
     let mut offered = OfferedGrants::default();
     let wrong = |(span, message): SpannedMessage| file.error(span, message);
     file.config.skills.grants.add_to(&mut offered).map_err(wrong)?;
-    let line = |permission: Permission| {
+    let line = |permission: &Permission| {
         format!("[skills.grants] lets scripts of skills {}", permission.in_plain_words())
     };
-    Ok(permissions(offered.policy).map(line).collect())
-}
-
-/// Returns the permissions of a policy, other than clock, random numbers and limits.
-#[cfg(feature = "skills")]
-fn permissions(policy: Policy) -> impl Iterator<Item = Permission> {
-    let files = policy.files.into_iter();
-    files
-        .map(|(name, access)| Permission::Files(Some(name), access))
-        .chain(policy.http.into_iter().map(|grant| Permission::Http(grant.rule)))
-        .chain(policy.sockets.into_iter().map(Permission::Socket))
-        .chain(policy.env.into_iter().map(Permission::Env))
-        .chain(policy.config.into_iter().map(Permission::Config))
-        .chain(policy.secrets.into_iter().map(Permission::Secret))
-        .chain(policy.tools.into_iter().map(Permission::Tool))
-        .chain(policy.ask.into_iter().map(Permission::Ask))
+    Ok(offered.policy.permissions().iter().map(line).collect())
 }
 
 fn access(writes: bool) -> &'static str {

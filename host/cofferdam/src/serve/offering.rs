@@ -9,7 +9,6 @@ mod rollout;
 #[cfg(feature = "cluster")]
 mod worker;
 
-use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +25,6 @@ use cofferdam_skills::SkillTools;
 use cofferdam_tool::pattern::ToolPattern;
 use cofferdam_tool::sink::CallSink;
 use cofferdam_tool::{ToolSource, Toolset};
-use sha2::{Digest, Sha256};
 
 use super::ServeOptions;
 use super::agent_sources::AgentSources;
@@ -47,7 +45,7 @@ use crate::policy_files::ServedFiles;
 use crate::records::{self, CallLog};
 use crate::servers::{self, ChangeSignal, SupervisedServer};
 use crate::toolsets::KnownTools;
-use crate::{Error, Operator, columns, loading, skill_tools};
+use crate::{Error, Operator, columns, loading, skill_tools, text};
 
 /// Maximum time that a call waits for the first build of a project. A client may give up sooner,
 /// which cancels the call.
@@ -638,6 +636,5 @@ fn belongs_to(spec: &PluginSpec, path: &Path) -> bool {
 
 /// Returns a digest of a plugin's grants, computed from the form in which operators see them.
 fn policy_digest(plugin: &Plugin) -> String {
-    let text = columns::json(&columns::rows(plugin)).to_string();
-    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
+    text::digest(columns::json(&columns::rows(plugin)).to_string().as_bytes())
 }

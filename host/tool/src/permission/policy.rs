@@ -136,6 +136,25 @@ impl Permissions {
     }
 }
 
+impl Policy {
+    /// Returns the permissions that a plugin does not have by default, one by one: all but the
+    /// clock, random numbers and limits.
+    #[must_use]
+    pub fn permissions(&self) -> Vec<Permission> {
+        let files =
+            self.files.iter().map(|(name, access)| Permission::Files(Some(name.clone()), *access));
+        files
+            .chain(self.http.iter().map(|grant| Permission::Http(grant.rule.clone())))
+            .chain(self.sockets.iter().cloned().map(Permission::Socket))
+            .chain(self.env.iter().cloned().map(Permission::Env))
+            .chain(self.config.iter().cloned().map(Permission::Config))
+            .chain(self.secrets.iter().cloned().map(Permission::Secret))
+            .chain(self.tools.iter().cloned().map(Permission::Tool))
+            .chain(self.ask.iter().copied().map(Permission::Ask))
+            .collect()
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
