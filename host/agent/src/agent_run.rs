@@ -1,12 +1,13 @@
 //! Agents behind an interface: those of this crate, workflows, and agents that run elsewhere.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::ask::{Asker, LogSink};
 use cofferdam_tool::invoke::{FileEffects, HostValues, ProgressSink};
 use cofferdam_tool::trace::TraceContext;
 use cofferdam_tool::{CallContext, DuplicateTool, ToolSource};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::live::LiveTools;
@@ -167,13 +168,13 @@ impl RunContext {
 impl UsageMeter {
     /// Adds usage.
     pub fn add(&self, used: TokenUsage) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += used;
+        *self.used.lock().get_or_insert_default() += used;
     }
 
     /// Returns the usage since the last call, or `None` if there was none.
     #[must_use]
     pub fn take(&self) -> Option<TokenUsage> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.used.lock().take()
     }
 }
 

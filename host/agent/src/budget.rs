@@ -1,6 +1,8 @@
 //! Token budgets (`LOOP-48` to `LOOP-50`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::TokenUsage;
 
@@ -64,7 +66,7 @@ impl TokenBudget {
     /// Returns the usage so far.
     #[must_use]
     pub fn used(&self) -> TokenUsage {
-        *self.inner.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.inner.used.lock()
     }
 
     /// Adds usage to this budget and all outer ones.
@@ -78,7 +80,7 @@ impl TokenBudget {
         let mut counted: Vec<&Self> = Vec::new();
         for budget in budgets.iter().flat_map(Self::ancestors) {
             if !counted.iter().any(|other| Arc::ptr_eq(&other.inner, &budget.inner)) {
-                *budget.inner.used.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+                *budget.inner.used.lock() += usage;
                 counted.push(budget);
             }
         }

@@ -1,10 +1,11 @@
 //! Tools of a run, which can change while it is running (`LOOP-7`, `MW-16`).
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::invoke::{LiveRun, ToolChangeError};
 use cofferdam_tool::{ToolDefinition, ToolName, ToolSource, Toolset};
+use parking_lot::Mutex;
 
 use crate::{TokenBudget, TokenUsage, UsageMeter};
 
@@ -119,7 +120,13 @@ impl LiveTools {
     /// Returns the definitions of all tools of the run; none after the run.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.live().tools.iter().flat_map(|tools| tools.definitions().iter()).cloned().collect()
+        self.inner
+            .lock()
+            .tools
+            .iter()
+            .flat_map(|tools| tools.definitions().iter())
+            .cloned()
+            .collect()
     }
 
     /// Adds the tools of a source, all of them or none, from the next iteration on.
@@ -127,7 +134,7 @@ impl LiveTools {
     /// # Errors
     /// If a name is taken or the run is over.
     pub fn add_tools(&self, source: Arc<dyn ToolSource>) -> Result<(), ToolChangeError> {
-        self.live().tools.as_mut().ok_or(ToolChangeError::AddedTooLate)?.add(source)
+        self.inner.lock().tools.as_mut().ok_or(ToolChangeError::AddedTooLate)?.add(source)
     }
 
     /// Removes tools from the next iteration on. Unknown names are ignored.
@@ -135,29 +142,27 @@ impl LiveTools {
     /// # Errors
     /// If the run is over.
     pub fn remove_tools(&self, names: &[&str]) -> Result<(), ToolChangeError> {
-        self.live().tools.as_mut().ok_or(ToolChangeError::RemovedTooLate)?.remove(names);
+        self.inner.lock().tools.as_mut().ok_or(ToolChangeError::RemovedTooLate)?.remove(names);
         Ok(())
     }
 
     /// Returns the current tools.
     pub(crate) fn snapshot(&self) -> RunTools {
-        self.live().tools.clone().unwrap_or_else(|| RunTools::new(Toolset::new(), Arc::from([])))
+        self.inner
+            .lock()
+            .tools
+            .clone()
+            .unwrap_or_else(|| RunTools::new(Toolset::new(), Arc::from([])))
     }
 
     /// Returns whether a tool has asked to end the loop, and resets this.
     pub(crate) fn take_termination(&self) -> bool {
-        std::mem::take(&mut self.live().is_terminated)
+        std::mem::take(&mut self.inner.lock().is_terminated)
     }
 
     /// Ends access to the tools when the run is over.
     pub(crate) fn close(&self) {
-        self.live().tools = None;
-    }
-
-    fn live(&self) -> MutexGuard<'_, Live> {
-        // A panicking thread cannot leave this inconsistent: a toolset adds all of a source or
-        // nothing.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().tools = None;
     }
 }
 
@@ -171,7 +176,7 @@ impl LiveRun for LiveTools {
     }
 
     fn terminate(&self) {
-        self.live().is_terminated = true;
+        self.inner.lock().is_terminated = true;
     }
 }
 

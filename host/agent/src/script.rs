@@ -21,11 +21,12 @@ mod file;
 mod pieces;
 
 use std::io::Read;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub use self::file::{SCRIPT_BYTES_MAX, ScriptError};
@@ -123,13 +124,13 @@ impl ScriptedClient {
     /// Returns the requests so far, if they are [stored](Self::recording).
     #[must_use]
     pub fn requests(&self) -> Vec<ChatRequest> {
-        self.progress().requests.clone()
+        self.inner.progress.lock().requests.clone()
     }
 
     /// Returns the number of replies that are left.
     #[must_use]
     pub fn replies_left(&self) -> usize {
-        self.inner.replies.len().saturating_sub(self.progress().played)
+        self.inner.replies.len().saturating_sub(self.inner.progress.lock().played)
     }
 
     /// Returns the next reply after its delay.
@@ -147,7 +148,7 @@ impl ScriptedClient {
     }
 
     fn take(&self, request: ChatRequest) -> Option<ScriptedReply> {
-        let mut progress = self.progress();
+        let mut progress = self.inner.progress.lock();
         if self.inner.is_recording {
             progress.requests.push(request);
         }
@@ -168,11 +169,6 @@ impl ScriptedClient {
                 ),
             )),
         }
-    }
-
-    fn progress(&self) -> MutexGuard<'_, ScriptProgress> {
-        // A count and a list, which a panicking thread cannot leave inconsistent.
-        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sessions, which connect turns of a conversation (`SES-1`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -71,24 +72,24 @@ impl Session {
     /// Returns the service's id of the conversation, if the service keeps it.
     #[must_use]
     pub fn service_id(&self) -> Option<String> {
-        self.memory().service_id.clone()
+        self.inner.memory.lock().service_id.clone()
     }
 
     /// Sets the service's id of the conversation.
     pub fn set_service_id(&self, id: Option<String>) {
-        self.memory().service_id = id;
+        self.inner.memory.lock().service_id = id;
     }
 
     /// Returns a source's part of the state, `state[<source id>]` (`SES-2`), or null if there is
     /// none.
     #[must_use]
     pub fn part(&self, source: &str) -> Value {
-        self.memory().state.get(source).cloned().unwrap_or_default()
+        self.inner.memory.lock().state.get(source).cloned().unwrap_or_default()
     }
 
     /// Sets a source's part of the state; null removes it.
     pub fn set_part(&self, source: &str, part: Value) {
-        let mut memory = self.memory();
+        let mut memory = self.inner.memory.lock();
         if part.is_null() {
             memory.state.remove(source);
         } else {
@@ -100,7 +101,7 @@ impl Session {
     /// writing. The part is null if there is none, and null removes it. `update` must not use the
     /// session.
     pub fn update_part<T>(&self, source: &str, update: impl FnOnce(&mut Value) -> T) -> T {
-        let mut memory = self.memory();
+        let mut memory = self.inner.memory.lock();
         let part = memory.state.entry(source).or_insert(Value::Null);
         let updated = update(part);
         if part.is_null() {
@@ -112,12 +113,6 @@ impl Session {
     /// Waits until no other run uses the session.
     pub(crate) async fn take_turn(&self) -> tokio::sync::OwnedMutexGuard<()> {
         Arc::clone(&self.inner.turn).lock_owned().await
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Parts are replaced as a whole. If an update panics, its part may be incomplete, and the
-        // readers of parts accept any value.
-        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,15 +129,15 @@ impl PartialEq for Session {
             return true;
         }
         // Locks one at a time, so that two opposite comparisons cannot deadlock.
-        let memory = self.memory().clone();
-        self.inner.id == other.inner.id && memory == *other.memory()
+        let memory = self.inner.memory.lock().clone();
+        self.inner.id == other.inner.id && memory == *other.inner.memory.lock()
     }
 }
 
 /// Serializes as `{"type": "session", "session_id", "service_session_id", "state"}` (`SES-1`).
 impl Serialize for Session {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Memory { service_id, state } = self.memory().clone();
+        let Memory { service_id, state } = self.inner.memory.lock().clone();
         let record = SessionRecordType::Session;
         SessionRecord {
             record,

@@ -1,7 +1,7 @@
 //! Search for tools instead of a long list (`LOOP-68` to `LOOP-70`).
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::declaration::{Declaration, DeclarationError};
@@ -12,6 +12,7 @@ use cofferdam_tool::{
     Annotations, Arguments, CallContext, Completion, Outcome, Output, ToolCall, ToolDefinition,
     ToolFailure, ToolSource,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::Session;
@@ -122,7 +123,7 @@ impl SearchableTools {
         all: &Arc<[Arc<ToolDefinition>]>,
         latest: &mut AdvertisedTools,
     ) -> (Arc<[Arc<ToolDefinition>]>, usize) {
-        let names = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.loaded.lock();
         if !Arc::ptr_eq(&latest.all, all) || latest.names != names.len() {
             let is_listed = |tool: &&Arc<ToolDefinition>| !self.names.contains(tool.name.as_str());
             let mut list: Vec<_> = all.iter().filter(is_listed).cloned().collect();
@@ -171,7 +172,7 @@ impl SearchableTools {
             let message = format!("there is no tool `{unknown}`; find names with {SEARCH_TOOL}");
             return Outcome::Failure(ToolFailure::new(message));
         }
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         for name in &known {
             if !loaded.iter().any(|loaded| loaded == name) {
                 loaded.push((*name).to_owned());

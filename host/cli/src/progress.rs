@@ -1,10 +1,10 @@
 //! Progress of long work, in the last line of a terminal. Nothing is drawn elsewhere.
 
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{ask, print};
 
@@ -68,7 +68,7 @@ fn position(share: f64) -> u64 {
 }
 
 fn bar() -> MutexGuard<'static, Option<ProgressBar>> {
-    BAR.lock().unwrap_or_else(PoisonError::into_inner)
+    BAR.lock()
 }
 
 #[cfg(test)]

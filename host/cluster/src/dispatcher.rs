@@ -20,11 +20,12 @@ use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use cofferdam_tool::ToolSource as _;
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -188,7 +189,7 @@ impl Dispatcher {
             return Err(ClusterError::NoWorkers);
         }
         versions.sort_by(|version, other| version.source.version().cmp(other.source.version()));
-        self.known().retain(|_, source| source.strong_count() > 0);
+        self.known.lock().retain(|_, source| source.strong_count() > 0);
         Ok(versions)
     }
 
@@ -215,14 +216,14 @@ impl Dispatcher {
                 Err(error) => tracing::warn!(%error, "a worker sent invalid routes"),
             }
         }
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = self.workers.lock();
         workers.clone_from(&workers_by_route);
         Ok(workers_by_route)
     }
 
     /// Returns the number of workers that had a route when they were listed last.
     fn workers(&self, route: &str) -> usize {
-        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let workers = self.workers.lock();
         workers.get(route).copied().unwrap_or_default()
     }
 
@@ -231,7 +232,7 @@ impl Dispatcher {
         self: &Arc<Self>,
         route: &str,
     ) -> Result<Option<Arc<RemoteSource>>, ClusterError> {
-        if let Some(known) = self.known().get(route).and_then(Weak::upgrade) {
+        if let Some(known) = self.known.lock().get(route).and_then(Weak::upgrade) {
             return Ok(Some(known));
         }
         let mut pending = self.pending(CancellationToken::new());
@@ -244,7 +245,7 @@ impl Dispatcher {
         match SourceEntry::read(&body).map(|entry| (entry.route() == route, entry)) {
             Ok((true, entry)) => {
                 let source = Arc::new(RemoteSource::new(Arc::clone(self), route, entry));
-                self.known().insert(route.to_owned(), Arc::downgrade(&source));
+                self.known.lock().insert(route.to_owned(), Arc::downgrade(&source));
                 Ok(Some(source))
             }
             Ok((false, _)) => {
@@ -281,10 +282,6 @@ impl Dispatcher {
                 "another gateway changed the value at the same time; try again".to_owned(),
             )),
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Weak<RemoteSource>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pending(self: &Arc<Self>, cancellation: CancellationToken) -> PendingCall {

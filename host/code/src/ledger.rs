@@ -8,11 +8,12 @@
 pub(crate) mod record;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cofferdam_files::{Budget, Transaction};
 use cofferdam_tool::{Completion, ToolName};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -131,7 +132,7 @@ impl SuspendedPrograms {
         ledger: Ledger,
     ) -> Result<(), UnkeepableLedger> {
         let bytes = record::bytes(&ledger)?.saturating_add(ledger.budget.bytes_taken());
-        let mut programs = self.lock();
+        let mut programs = self.programs.lock();
         programs.retain(WaitingProgram::remains);
         while programs.len() >= SUSPENDED_MAX {
             let ended = programs.iter().position(|program| !program.is_running());
@@ -148,7 +149,7 @@ impl SuspendedPrograms {
             runtime.spawn(async move {
                 tokio::time::sleep(LIFETIME).await;
                 if let Some(programs) = programs.upgrade() {
-                    programs.lock().retain(WaitingProgram::remains);
+                    programs.programs.lock().retain(WaitingProgram::remains);
                 }
             });
         }
@@ -157,12 +158,12 @@ impl SuspendedPrograms {
 
     /// Removes the ledger of a run that no longer waits.
     pub(crate) fn forget(&self, run: &Weak<()>) {
-        self.lock().retain(|program| !program.run.ptr_eq(run));
+        self.programs.lock().retain(|program| !program.run.ptr_eq(run));
     }
 
     /// Removes and returns the ledger of a program whose run was dropped while it waited.
     pub(crate) fn take(&self, key: &LedgerKey) -> Option<Ledger> {
-        let mut programs = self.lock();
+        let mut programs = self.programs.lock();
         programs.retain(WaitingProgram::remains);
         let fits = |program: &WaitingProgram| program.key == *key && !program.is_running();
         let position = programs.iter().position(fits)?;
@@ -185,12 +186,7 @@ impl SuspendedPrograms {
 
     /// Returns whether a run of the program waits for an answer.
     fn is_running(&self, key: &LedgerKey) -> bool {
-        self.lock().iter().any(|program| program.key == *key && program.is_running())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingProgram>> {
-        // Programs are only added or removed as a whole.
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.programs.lock().iter().any(|program| program.key == *key && program.is_running())
     }
 }
 

@@ -1,12 +1,13 @@
 //! Values that remain between the programs of a session.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::CallContext;
 use cofferdam_tool::cut::size;
 use cofferdam_tool::label::Label;
 use cofferdam_tool::output::parse_json;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,7 +104,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// Returns a copy of the values of a session.
     pub(crate) fn of(&self, owner: &Owner) -> SessionValues {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock();
         let found = sessions.iter().find(|(other, _)| other == owner);
         found.map(|(_, values)| values.clone()).unwrap_or_default()
     }
@@ -116,7 +117,7 @@ impl Memory {
         changes: &RunValues,
         result: Option<Value>,
     ) -> AppliedChanges {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         let position = sessions.iter().position(|(other, _)| *other == owner);
         let current = position.and_then(|position| sessions.remove(position));
         // A session that another process has begun has its values in the ledger of the run only.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use cofferdam_tool::{
     Annotations, CallContext, Completion, DecodeOptions, ErrorType, Outcome, Output, ToolCall,
     ToolDefinition, ToolError, ToolFailure, ToolName, ToolSource, Toolset,
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::approval::{CallApprover, CodeApproval, Decision, ProgramRules};
@@ -181,13 +182,13 @@ impl PastRuns {
 
     /// Returns the observed types of results.
     pub(crate) fn observed(&self) -> BTreeMap<String, Type> {
-        let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let observed = self.observed.lock();
         observed.iter().map(|(tool, observed)| (tool.clone(), observed.ty.clone())).collect()
     }
 
     /// Adds a result to the observed type of a tool, unless enough have been seen.
     fn observe(&self, tool: &ToolName, value: &Value) {
-        let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.observed.lock();
         match all.get_mut(tool.as_str()) {
             Some(known) if known.count >= OBSERVED_MAX => {}
             Some(known) => {

@@ -1,7 +1,7 @@
 //! One run of a program: the calls that it makes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use cofferdam_files::{Budget, Transaction};
@@ -11,6 +11,7 @@ use cofferdam_tool::{
     CallContext, CallRecord, Completion, Outcome, Output, ToolCall, ToolFailure, ToolName,
     ToolSource,
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, RwLock};
@@ -164,7 +165,7 @@ impl CodeRun {
     pub(crate) async fn stopped(&self) -> String {
         loop {
             let notified = self.stopped.notified();
-            if let Some(text) = self.state().stop.clone() {
+            if let Some(text) = self.state.lock().stop.clone() {
                 return text;
             }
             notified.await;
@@ -174,7 +175,7 @@ impl CodeRun {
     /// Returns a message if the result of the program does not count: the run was to stop, or it
     /// has not repeated a call of the earlier run.
     pub(crate) fn objection(&self) -> Option<String> {
-        let state = self.state();
+        let state = self.state.lock();
         if let Some(message) = &state.stop {
             return Some(message.clone());
         }
@@ -197,19 +198,13 @@ impl CodeRun {
             self.mode.past.suspended.forget(&self.in_progress);
         }
         let label = self.checks.as_ref().and_then(|checks| checks.label());
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut values = std::mem::take(&mut state.values);
         values.add_label(label);
         let count = state.made.len();
         let mut calls = std::mem::take(&mut state.made);
         calls.truncate(LISTED_CALLS_MAX);
         RunEnd { values, calls, count }
-    }
-
-    fn state(&self) -> MutexGuard<'_, RunState> {
-        // Values are only replaced or added as a whole, so a poisoned lock still guards valid
-        // state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the data of the program has a label.
@@ -233,10 +228,10 @@ impl CodeRun {
             builtins::DESCRIBE => self.mode.catalog.describe(text("name"), &self.observed()),
             builtins::STORE => {
                 let value = arguments.get("value").cloned().unwrap_or_default();
-                self.state().values.store(text("key"), value).map(|()| Value::Null)
+                self.state.lock().values.store(text("key"), value).map(|()| Value::Null)
             }
             _ => {
-                let state = self.state();
+                let state = self.state.lock();
                 label = state.values.label().cloned();
                 Ok(state.values.load(text("key")))
             }
@@ -259,7 +254,7 @@ impl CodeRun {
         tool: &ToolName,
         arguments: &Map<String, Value>,
     ) -> Option<Completion> {
-        let earlier = self.state().earlier.get(&number).cloned();
+        let earlier = self.state.lock().earlier.get(&number).cloned();
         let waiting = self.decided.as_ref().map(|(call, _)| call);
         let waiting = waiting.filter(|call| call.number == number);
         let (earlier_tool, earlier_arguments) = match (&earlier, waiting) {
@@ -268,7 +263,7 @@ impl CodeRun {
             (None, None) => return None,
         };
         if earlier_tool == tool && earlier_arguments == arguments {
-            self.state().unrepeated.remove(&number);
+            self.state.lock().unrepeated.remove(&number);
             return earlier.map(|call| call.completion);
         }
         self.stop(format!(
@@ -282,14 +277,14 @@ impl CodeRun {
 
     /// Ends the run with a message. From then on, no call begins.
     fn stop(&self, message: String) {
-        self.state().stop = Some(message);
+        self.state.lock().stop = Some(message);
         self.stopped.notify_one();
     }
 
     /// Waits forever if the run was to stop. Calls that have waited for the lock check this,
     /// because they are dropped one after another.
     async fn unless_stopped(&self) {
-        let is_stopped = self.state().stop.is_some();
+        let is_stopped = self.state.lock().stop.is_some();
         if is_stopped {
             std::future::pending().await
         }
@@ -400,7 +395,7 @@ impl CodeRun {
         completion: &Completion,
     ) {
         let ok = matches!(completion.outcome, Outcome::Ok(_));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(arguments) = arguments {
             let completion = completion.clone();
             let call = CompletedCall { tool: tool.clone(), arguments, completion };
@@ -411,7 +406,7 @@ impl CodeRun {
 
     /// Returns what another run needs to continue this one.
     fn ledger(&self) -> Ledger {
-        let state = self.state();
+        let state = self.state.lock();
         Ledger {
             seed: self.seed,
             now: self.now,
@@ -467,7 +462,7 @@ impl OpenQuestion<'_> {
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if let Some(run) = self.0 {
-            run.state().stop.get_or_insert_with(|| "the program was stopped".to_owned());
+            run.state.lock().stop.get_or_insert_with(|| "the program was stopped".to_owned());
         }
     }
 }
@@ -499,7 +494,7 @@ impl InnerCalls for CodeRun {
         let tool = call.tool.name.clone();
         if let Some(completion) = self.replayed(number, &tool, call.arguments.value()).await {
             let ok = matches!(completion.outcome, Outcome::Ok(_));
-            self.state().made.push(MadeCall { tool, ok });
+            self.state.lock().made.push(MadeCall { tool, ok });
             return completion;
         }
         let outer_call_id = context.outer.as_ref().map(|outer| outer.call_id.as_str());

@@ -12,7 +12,7 @@ mod workers;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ use cofferdam_cluster::{
 };
 use cofferdam_mcp::{Server, SharedSessions, SharedTasks, TakenTask};
 use cofferdam_tool::ToolSource;
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -165,7 +166,7 @@ impl RemoteTools {
         let dispatcher = started.map_err(not_started)?;
         let tools = Self { bus, dispatcher, shares_results, found: Arc::default() };
         tools.refresh().await;
-        if tools.lock().sources.is_empty() {
+        if tools.found.lock().sources.is_empty() {
             operator.note(&format!("warning: {}", ClusterError::NoWorkers));
         }
         Ok(tools)
@@ -174,7 +175,7 @@ impl RemoteTools {
     /// Returns the sources of tools that a rollout offers to callers with this percentile, from 0
     /// to 99.
     pub(crate) fn sources(&self, rollout: &Rollout, percentile: u8) -> Vec<Arc<dyn ToolSource>> {
-        let found = self.lock();
+        let found = self.found.lock();
         let sources = found.sources.iter();
         let offered = sources.filter_map(|(name, versions)| {
             let most = most_workers(versions)?;
@@ -193,7 +194,7 @@ impl RemoteTools {
 
     /// Warns the operator of versions in a rollout that no worker has, once.
     pub(crate) fn note_absent(&self, rollout: &Rollout, operator: &Operator) {
-        let mut found = self.lock();
+        let mut found = self.found.lock();
         let absent = rollout.named().filter_map(|(name, key, version)| {
             let versions = found.sources.get(name);
             if versions.is_some_and(|versions| versions.contains_key(version)) {
@@ -229,18 +230,14 @@ impl RemoteTools {
         if let Some(problem) = problem_of(self.bus.state()) {
             return HealthReport::new(false, format!("cannot call workers: {problem}"));
         }
-        let sources = text::counted(self.lock().sources.len(), "source");
+        let sources = text::counted(self.found.lock().sources.len(), "source");
         HealthReport::new(true, format!("serving tools of workers: {sources}"))
     }
 
     /// Looks for the tools of workers. Returns whether they have changed.
     async fn refresh(&self) -> bool {
         let versions = self.dispatcher.versions().await.unwrap_or_default();
-        self.lock().update(versions, Instant::now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FoundSources> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().update(versions, Instant::now())
     }
 
     /// Looks for changes for as long as the returned guard lives, and announces them.

@@ -35,13 +35,14 @@ mod toolsets;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cofferdam_files::{FileStore, Quota, read_named_text_ambient};
 use cofferdam_tool::Limits;
 use cofferdam_tool::permission::{RequestedLimits, SecretText};
 use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::usage::UsageLimits;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use toml::Spanned;
 

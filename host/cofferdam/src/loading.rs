@@ -2,8 +2,8 @@
 //! Results are reported in the order of the configuration if the caller wants that.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Context as _;
 use cofferdam_engine::{
@@ -11,6 +11,7 @@ use cofferdam_engine::{
     PluginBatch, PluginOptions, UnavailablePlugin,
 };
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
+use parking_lot::Mutex;
 
 use crate::compose::{self, PluginSpec};
 use crate::consent::Consent;
@@ -503,7 +504,7 @@ impl LoadProgress {
 
     /// Holds back notes until [`LoadProgress::tell`], so that they appear in order.
     fn hold(&self) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+        *self.waiting.lock() = Some(Vec::new());
     }
 
     /// Returns whether the component was compiled.
@@ -512,12 +513,12 @@ impl LoadProgress {
     }
 
     fn tell(&self) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waiting = self.waiting.lock().take();
         waiting.into_iter().flatten().for_each(|note| self.operator.note(&note));
     }
 
     fn note(&self, note: String) {
-        match self.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match self.waiting.lock().as_mut() {
             Some(waiting) => waiting.push(note),
             None => self.operator.note(&note),
         }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::error::Context as _;
 use cofferdam_engine::Plugin;
@@ -17,6 +17,7 @@ use cofferdam_registry::Digest;
 use cofferdam_tool::declaration::{Declaration, check_declarations};
 use cofferdam_tool::permission::RequestedPermissions;
 use cofferdam_tool::{PluginName, ToolDefinition, ToolSource};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -262,7 +263,7 @@ impl Pins {
 
     /// Like [`save`](Self::save), for a caller that holds the lock on the folder.
     pub(crate) fn save_locked(&self, _: &FolderLock) -> crate::Result<()> {
-        let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _saving = SAVING.lock();
         // Read again: servers are accepted while they connect, concurrently with each other and
         // with plugins.
         let mut file = read(&self.path)?;

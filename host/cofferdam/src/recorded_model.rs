@@ -2,7 +2,7 @@
 //! Requests and replies themselves are stored only if conversations are recorded so that they can
 //! run again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use cofferdam_agent::{
     RunObserver, TokenUsage,
 };
 use cofferdam_record::{LogEvent, ModelExchange, SpanIds};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::records::CallLog;
@@ -219,12 +220,12 @@ impl ChatClient for RecordedModel {
         let open = Arc::new(Mutex::new(open));
         let ended = Arc::clone(&open);
         let stream = stream.map_updates(move |update| {
-            let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = open.lock();
             open.add(update.usage, update.finish.as_ref());
             update
         });
         Ok(stream.map_reply(move |reply| {
-            let mut open = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = ended.lock();
             if open.finish == DROPPED {
                 open.finish = "stop".to_owned();
             }

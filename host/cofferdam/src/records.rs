@@ -12,7 +12,7 @@ mod witnesses;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_engine::Plugin;
@@ -20,6 +20,7 @@ use cofferdam_record::{FullQueue, LogEvent, PayloadMode, RecordOptions, Recorder
 use cofferdam_tool::recording::RecordingLevel;
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::sink::CallSink;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -392,14 +393,14 @@ impl CallLog {
         self.recorder.close();
         #[cfg(feature = "witness")]
         {
-            let task = self.witnesses.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let task = self.witnesses.lock().take();
             if let Some(task) = task {
                 task.shutdown().await;
             }
         }
         #[cfg(feature = "otlp")]
         {
-            let export = self.export.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let export = self.export.lock().take();
             if let Some(export) = export {
                 export.shutdown().await;
             }
@@ -408,7 +409,7 @@ impl CallLog {
 
     /// Records which plugins were loaded or replaced since the last time.
     pub(crate) fn note_plugins<'p>(&self, plugins: impl Iterator<Item = &'p Arc<Plugin>>) {
-        let mut known = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.plugins.lock();
         for plugin in plugins {
             let identity = &plugin.info().identity;
             if let Some(file) = plugin.file_ambient() {

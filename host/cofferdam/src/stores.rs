@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::error::Context as _;
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
@@ -167,7 +167,7 @@ impl<'a> Stores<'a> {
         let is_read_only = access == FileAccess::ReadOnly && config.memory != Some(true);
         let suffix = if is_read_only { ":ro" } else { "" };
         let key = (format!("{name}{suffix}"), self.values == Values::Leave);
-        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.file.open_stores.0.lock();
         if let Some(store) = open.get(&key) {
             return Ok(Arc::clone(store));
         }
@@ -196,7 +196,7 @@ impl<'a> Stores<'a> {
     ) -> Result<Arc<dyn FileStore>, ConfigError> {
         // Cannot conflict: names of `[stores]` have no dot.
         let key = (format!("files.{name}"), self.values == Values::Leave);
-        let mut open = self.file.open_stores.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.file.open_stores.0.lock();
         if let Some(store) = open.get(&key) {
             return Ok(Arc::clone(store));
         }

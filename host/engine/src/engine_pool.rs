@@ -19,9 +19,10 @@ mod plugin_code;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use parking_lot::Mutex;
 use wasmtime::component::Linker;
 
 pub(crate) use self::code::{Code, CodeForm};
@@ -156,7 +157,7 @@ fn thread_number() -> usize {
     struct Number(usize);
     impl Number {
         fn take() -> Self {
-            let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut taken = TAKEN.lock();
             let free = (0..).find(|number| !taken.contains(number)).unwrap_or_default();
             taken.insert(free);
             Self(free)
@@ -164,7 +165,7 @@ fn thread_number() -> usize {
     }
     impl Drop for Number {
         fn drop(&mut self) {
-            TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+            TAKEN.lock().remove(&self.0);
         }
     }
     thread_local! {

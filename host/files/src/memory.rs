@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use parking_lot::RwLock;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 
 use crate::blocking::blocking;
@@ -62,16 +63,6 @@ impl MemoryStore {
         Self { quota: quota.of_total(), ..Self::default() }
     }
 
-    /// Locks the tree for reading. A poisoned lock is ignored: no operation can stop halfway, so
-    /// the tree is consistent even if a thread panicked while it held the lock.
-    fn tree(&self) -> RwLockReadGuard<'_, Tree> {
-        self.tree.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tree_mut(&self) -> RwLockWriteGuard<'_, Tree> {
-        self.tree.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until no other change is made or prepared.
     async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turns.lock().await
@@ -88,7 +79,7 @@ struct MemoryCommit {
 #[async_trait]
 impl PreparedCommit for MemoryCommit {
     async fn commit(self: Box<Self>) -> Result<(), FileError> {
-        *self.tree.write().unwrap_or_else(PoisonError::into_inner) = self.changed;
+        *self.tree.write() = self.changed;
         Ok(())
     }
 }
@@ -96,11 +87,11 @@ impl PreparedCommit for MemoryCommit {
 #[async_trait]
 impl FileStore for MemoryStore {
     async fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {
-        self.tree().stat(path).ok_or(FileError::NotFound)
+        self.tree.read().stat(path).ok_or(FileError::NotFound)
     }
 
     async fn read(&self, path: &StorePath, bytes_max: u64) -> Result<Vec<u8>, FileError> {
-        let content = self.tree().content(path)?;
+        let content = self.tree.read().content(path)?;
         let bytes = length(&content);
         if bytes > bytes_max {
             return Err(FileError::TooLarge { bytes, bytes_max });
@@ -114,7 +105,7 @@ impl FileStore for MemoryStore {
         offset: u64,
         length: u64,
     ) -> Result<Vec<u8>, FileError> {
-        let content = self.tree().content(path)?;
+        let content = self.tree.read().content(path)?;
         Ok(slice(&content, offset, length).to_vec())
     }
 
@@ -125,35 +116,35 @@ impl FileStore for MemoryStore {
         mode: WriteMode,
     ) -> Result<(), FileError> {
         let _turn = self.turn().await;
-        self.tree_mut().write(path, content, mode, &self.quota)
+        self.tree.write().write(path, content, mode, &self.quota)
     }
 
     async fn delete(&self, path: &StorePath) -> Result<(), FileError> {
         let _turn = self.turn().await;
-        self.tree_mut().delete(path)
+        self.tree.write().delete(path)
     }
 
     async fn list(&self, directory: &StorePath, scope: Scope) -> Result<Listing, FileError> {
-        Ok(Listing::sorted(self.tree().entries(directory, scope), false))
+        Ok(Listing::sorted(self.tree.read().entries(directory, scope), false))
     }
 
     async fn create_directory(&self, path: &StorePath) -> Result<MadeDirectory, FileError> {
         let _turn = self.turn().await;
-        self.tree_mut().create_directory(path, &self.quota)
+        self.tree.write().create_directory(path, &self.quota)
     }
 
     async fn remove_directory(&self, path: &StorePath) -> Result<(), FileError> {
         let _turn = self.turn().await;
-        self.tree_mut().remove_directory(path)
+        self.tree.write().remove_directory(path)
     }
 
     async fn rename(&self, from: &StorePath, to: &StorePath) -> Result<(), FileError> {
         let _turn = self.turn().await;
-        self.tree_mut().rename(from, to, &self.quota)
+        self.tree.write().rename(from, to, &self.quota)
     }
 
     async fn room(&self) -> Result<Room, FileError> {
-        Ok(Room { quota: self.quota, usage: self.tree().usage })
+        Ok(Room { quota: self.quota, usage: self.tree.read().usage })
     }
 
     async fn prepare(&self, changes: Changes) -> Result<Box<dyn PreparedCommit>, FileError> {
@@ -163,7 +154,7 @@ impl FileStore for MemoryStore {
         let changes = blocking(move || changes.load()).await?;
         let turn = Arc::clone(&self.turns).lock_owned().await;
         // Contents are shared, so this copies only names.
-        let mut changed = self.tree().clone();
+        let mut changed = self.tree.read().clone();
         changes.check(&self.quota, changed.usage, &mut changed)?;
         changes.apply(&mut changed)?;
         Ok(Box::new(MemoryCommit { tree: Arc::clone(&self.tree), changed, _turn: turn }))
@@ -445,7 +436,7 @@ mod tests {
         let mut content = Vec::with_capacity(1 << 20);
         content.push(1);
         store.write(&path, content, WriteMode::Create).await.unwrap();
-        assert!(store.tree().content(&path).unwrap().capacity() < 100);
+        assert!(store.tree.read().content(&path).unwrap().capacity() < 100);
     }
 
     proptest::proptest! {

@@ -11,7 +11,7 @@
 mod commit;
 mod record;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::invoke::FileEffects;
 use cofferdam_tool::record::FileChange;
@@ -24,6 +24,7 @@ use crate::{
 };
 
 use commit::StoreChanges;
+use parking_lot::Mutex;
 pub use record::{SharedStore, TransactionRecord};
 
 /// The layers of one call. Clones share state.
@@ -150,7 +151,7 @@ impl Transaction {
             |other: &Arc<dyn FileStore>| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(store));
         // Held until the layer is added: inner calls that run at the same time share one layer. The
         // layers of the outer call, which `below` looks up, have another lock.
-        let mut layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut layers = self.inner.layers.lock();
         let known = layers.iter().find(|layer| layer.store.as_ref().is_some_and(is_same));
         if let Some(known) = known {
             return known.overlay.clone();
@@ -186,7 +187,7 @@ impl Transaction {
     ) -> Overlay {
         let layer =
             OverlayLayer { store, is_part, name: name.to_owned(), overlay: overlay.clone() };
-        self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner).push(layer);
+        self.inner.layers.lock().push(layer);
         overlay
     }
 
@@ -195,7 +196,7 @@ impl Transaction {
     /// refusal. An inner call's conflicts are its own.
     pub async fn conflict(&self) -> Option<CommitError> {
         let overlays: Vec<_> = {
-            let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
+            let layers = self.inner.layers.lock();
             layers.iter().map(|layer| (layer.name.clone(), layer.overlay.clone())).collect()
         };
         for (name, overlay) in overlays {
@@ -218,8 +219,7 @@ impl Transaction {
         if let Some(conflict) = self.conflict().await {
             return Err(conflict);
         }
-        let layers =
-            std::mem::take(&mut *self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner));
+        let layers = std::mem::take(&mut *self.inner.layers.lock());
         if layers.is_empty() {
             return Ok(Vec::new());
         }
@@ -357,7 +357,7 @@ mod tests {
                 put(view, &format!("f{number}"), "1").await;
                 inner.finish(FileEffects::default()).await.unwrap();
             }
-            assert_eq!(outer.inner.layers.lock().unwrap().len(), 1);
+            assert_eq!(outer.inner.layers.lock().len(), 1);
             assert_eq!(outer.finish(FileEffects::default()).await.unwrap().len(), 4);
         }
     }

@@ -5,13 +5,14 @@
 //! no more than a quiet one. Payloads are not part of it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cofferdam_record::{CallEntry, CallFilter, CallPosition, LogFollower};
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
 
@@ -86,7 +87,7 @@ impl LiveCalls {
 
     /// Subscribes to the calls that are recorded from now on. Reads the directory.
     fn subscribe(&self) -> broadcast::Receiver<CallBatch> {
-        let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_running = self.is_running.lock();
         let receiver = self.sender.subscribe();
         if !*is_running {
             let reader = self.clone();
@@ -106,7 +107,7 @@ impl LiveCalls {
     fn follow(&self, mut follower: Option<LogFollower>) {
         loop {
             {
-                let mut is_running = self.is_running.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut is_running = self.is_running.lock();
                 if self.sender.receiver_count() == 0 {
                     *is_running = false;
                     return;

@@ -4,11 +4,11 @@
 //! sends nor logs. A script posts it once and gets a cookie. Cookies do not distinguish ports, so
 //! the name of the cookie contains the port, and its value is known to this process only.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
 use http::{HeaderMap, header};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -54,7 +54,7 @@ impl Logins {
     /// Creates a key, with which one browser can log in within five minutes.
     pub(crate) fn new_key(&self) -> Result<String, InspectorError> {
         let key = new_secret()?;
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         keys.retain(|key| key.expires > Instant::now());
         if keys.len() >= KEYS_MAX {
             keys.remove(0);
@@ -67,7 +67,7 @@ impl Logins {
     /// was never created, is used or is too old.
     pub(crate) fn log_in(&self, key: &str) -> Result<Option<String>, InspectorError> {
         let found = digest(key);
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         let count = keys.len();
         keys.retain(|key| key.expires > Instant::now());
         let expired = count - keys.len();
@@ -77,7 +77,7 @@ impl Logins {
         }
         drop(keys);
         let (secret, page_token) = (new_secret()?, new_secret()?);
-        let mut browsers = lock(&self.browsers);
+        let mut browsers = self.browsers.lock();
         if browsers.len() >= BROWSERS_MAX {
             browsers.remove(0);
         }
@@ -95,7 +95,7 @@ impl Logins {
             let (name, value) = pair.trim().split_once('=')?;
             (name == self.cookie_name).then_some(value)
         });
-        let browsers = lock(&self.browsers);
+        let browsers = self.browsers.lock();
         let mut digests = pairs.take(BROWSERS_MAX).map(digest);
         digests.find_map(|found| {
             browsers.iter().find(|browser| browser.digest.ct_eq(&found).into()).cloned()
@@ -118,10 +118,6 @@ fn new_secret() -> Result<String, InspectorError> {
 
 fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -152,7 +148,7 @@ mod tests {
     fn keys_expire() {
         let logins = Logins::new(8080);
         let key = logins.new_key().unwrap();
-        lock(&logins.keys)[0].expires = Instant::now();
+        logins.keys.lock()[0].expires = Instant::now();
         assert!(logins.log_in(&key).unwrap().is_none());
     }
 

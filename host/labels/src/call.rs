@@ -1,6 +1,6 @@
 //! Applies the policy to one call: checks its arguments before it runs and labels its result after.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::guard::{BatchGuard, CallGuard, Objection};
@@ -11,6 +11,7 @@ use cofferdam_agent::{FunctionResult, Middleware, Next};
 use cofferdam_tool::invoke::InnerCalls;
 use cofferdam_tool::label::Label;
 use cofferdam_tool::{Output, ToolFailure, Toolset};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::arguments::{self, ResolvedArguments, UnresolvedVariables};
@@ -55,12 +56,8 @@ impl BatchGuard for BatchFlow {
 }
 
 impl CallFlow {
-    fn decided(&self) -> MutexGuard<'_, Option<(Label, Option<String>)>> {
-        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn decide(&self, label: Label, variable: Option<String>) {
-        *self.decided() = Some((label, variable));
+        *self.decided.lock() = Some((label, variable));
     }
 
     /// Hides a value in a variable. The error is the message to show instead if the value cannot be
@@ -96,7 +93,7 @@ impl CallGuard for CallFlow {
     /// Writes the label of the result into its record, for users and for later turns. A result that
     /// no tool returned is a message of the host.
     fn finish(&self, result: &mut FunctionResult) {
-        let (label, variable) = self.decided().take().unwrap_or_default();
+        let (label, variable) = self.decided.lock().take().unwrap_or_default();
         result.extra.insert(RESULT_LABEL.to_owned(), json!(label));
         match variable {
             Some(variable) => result.extra.insert(RESULT_VARIABLE.to_owned(), variable.into()),

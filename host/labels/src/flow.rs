@@ -1,6 +1,6 @@
 //! State of the policy during one run: the context's label and the checks of calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_agent::guard::{BatchGuard, GuardedRun, Objection, RunGuard};
 use cofferdam_agent::{
@@ -9,6 +9,7 @@ use cofferdam_agent::{
 };
 use cofferdam_tool::label::{Label, StatedBy, ToolLabels};
 use cofferdam_tool::{ToolDefinition, ToolSource, Toolset};
+use parking_lot::Mutex;
 
 use super::arguments;
 use super::call::BatchFlow;
@@ -190,7 +191,7 @@ impl RunGuard for Flow {
     }
 
     fn take_usage(&self) -> Option<TokenUsage> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.used.lock().take()
     }
 
     /// Returns true if details are hidden: a third party may have written them, and they have no

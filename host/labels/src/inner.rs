@@ -11,7 +11,7 @@
 //! has, and the labels of all tools between the two.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_tool::invoke::{InnerCall, InnerCalls};
@@ -19,6 +19,7 @@ use cofferdam_tool::label::Label;
 use cofferdam_tool::{
     CallContext, CallRecord, Completion, ToolCall, ToolDefinition, ToolFailure, ToolSource,
 };
+use parking_lot::Mutex;
 
 use super::AuditDecision;
 use super::check::violations;
@@ -66,7 +67,8 @@ impl LabeledInnerCalls {
 
     /// Records the start of a call of the tool.
     pub(super) fn begin(&self, call_id: &str, given: GrantedVariables) {
-        *self.state() = CallState { call_id: call_id.to_owned(), given, ..CallState::default() };
+        *self.state.lock() =
+            CallState { call_id: call_id.to_owned(), given, ..CallState::default() };
     }
 
     /// Records the start of an inner call.
@@ -78,7 +80,7 @@ impl LabeledInnerCalls {
     ) -> RunningInnerCall<'c> {
         let own = self.flow.labels_of(tool, source).result;
         let outer = context.outer.as_ref().map(|outer| outer.call_id.as_str());
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let label = Label::combine([&own, &state.tools_of(outer)]);
         // A call that is being stopped may still run under the same identifier.
         state.running.entry(context.call_id.clone()).or_default().add(&label);
@@ -88,14 +90,8 @@ impl LabeledInnerCalls {
     /// Returns the labels of what went into the tool's result besides the tool: variables, and
     /// results of other tools.
     pub(super) fn input_labels(&self) -> [Label; 2] {
-        let state = self.state();
+        let state = self.state.lock();
         [state.given.data.clone(), state.results.clone()]
-    }
-
-    fn state(&self) -> MutexGuard<'_, CallState> {
-        // Labels are only replaced or added as a whole, so a poisoned lock still guards valid
-        // state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +116,7 @@ impl CallState {
 
 impl Drop for RunningInnerCall<'_> {
     fn drop(&mut self) {
-        self.calls.state().running.remove(self.call_id);
+        self.calls.state.lock().running.remove(self.call_id);
     }
 }
 
@@ -132,7 +128,7 @@ impl InnerCalls for LabeledInnerCalls {
             return Err(Box::new(ToolFailure::new("Variables are only for the model.")));
         }
         let data = {
-            let state = self.state();
+            let state = self.state.lock();
             Label::combine([&state.combined(), &state.tools_of(call.outer_call_id)])
         };
         let found = violations(&self.flow.labels_of(call.tool, call.source), &data);
@@ -156,7 +152,7 @@ impl InnerCalls for LabeledInnerCalls {
         if let Some(said) = &record.label {
             label = label.stricter(said);
         }
-        self.state().results.add(&label);
+        self.state.lock().results.add(&label);
         self.flow.tell(
             AuditDecision::Labelled,
             call.tool.name.as_str(),
@@ -170,7 +166,7 @@ impl InnerCalls for LabeledInnerCalls {
     /// Returns the label of everything that the tool and the running calls have: the caller may be
     /// any of them.
     fn label(&self) -> Option<Label> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut label = state.combined();
         state.running.values().for_each(|running| label.add(running));
         Some(label)

@@ -1,7 +1,7 @@
 //! The two tools that a policy adds: one shows a hidden value, the other asks a model without tools
 //! about hidden values (`LBL-13`).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::{ChatErrorKind, ChatOptions, ChatRequest, Message, TokenBudget};
@@ -155,8 +155,7 @@ impl VariableTools {
         };
         if let Some(usage) = reply.usage {
             TokenBudget::count_each(&flow.budgets, usage);
-            *flow.used.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() +=
-                usage;
+            *flow.used.lock().get_or_insert_default() += usage;
         }
         // Function calls in the reply are ignored: nothing here executes them.
         let texts: Vec<_> = reply.messages.iter().map(Message::text).collect();

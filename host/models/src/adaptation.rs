@@ -10,9 +10,8 @@
 //! and never for a sentence. A wrong guess costs one request: only what a provider then accepts is
 //! remembered.
 
-use std::sync::{Mutex, PoisonError};
-
 use cofferdam_agent::{ChatErrorKind, Role, ToolMode};
+use parking_lot::Mutex;
 
 use super::fault::Fault;
 use super::prepared::{PreparedRequest, is_reply};
@@ -105,12 +104,12 @@ impl Adaptation {
 
 impl SharedAdaptation {
     pub(super) fn get(&self) -> Adaptation {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     /// Adds what had to be left out of a request that the provider then accepted.
     pub(super) fn add(&self, adaptation: Adaptation) {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.0.lock();
         *shared = shared.merged(adaptation);
     }
 }

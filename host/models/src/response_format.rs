@@ -1,8 +1,9 @@
 //! Response formats in the dialect of an API.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_agent::ResponseFormat;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::Provider;
@@ -30,7 +31,7 @@ impl FormatCache {
         provider: Provider,
         format: &ResponseFormat,
     ) -> Arc<WrittenFormat> {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.0.lock();
         if let Some(known) = latest.as_ref().filter(|known| known.format == *format) {
             return Arc::clone(known);
         }

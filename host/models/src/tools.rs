@@ -4,11 +4,12 @@
 //! every request has the same tools as the one before. So the result is cached: whole lists, and
 //! single schemas for when a list changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_agent::{ChatError, ChatErrorKind};
 use cofferdam_tool::ToolDefinition;
 use cofferdam_tool::schema::Dialect;
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -72,7 +73,7 @@ impl ToolCache {
         deferred: &[String],
         mark: Option<&Value>,
     ) -> Result<Arc<WrittenTools>, ChatError> {
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.lock();
         let is_same = |list: &Arc<WrittenTools>| {
             Arc::ptr_eq(&list.definitions, definitions)
                 && list.dialect == dialect
@@ -199,7 +200,7 @@ mod tests {
         for _ in 0..10 {
             write(&longer.iter().cloned().collect(), false);
         }
-        assert_eq!(cache.lists.lock().unwrap().len(), LISTS_MAX);
+        assert_eq!(cache.lists.lock().len(), LISTS_MAX);
         assert!(write(&[].into(), false).json.is_none());
     }
 }

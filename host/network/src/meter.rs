@@ -2,9 +2,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Byte counts of all connections of one requester.
@@ -38,7 +39,7 @@ impl Meter {
     }
 
     pub(crate) fn count_sent(&self, bytes: usize) -> bool {
-        let mut sent = lock(&self.sent);
+        let mut sent = self.sent.lock();
         let is_allowed = sent.left(bytes) == bytes;
         if is_allowed {
             sent.add(bytes);
@@ -47,18 +48,15 @@ impl Meter {
     }
 
     pub(crate) fn sent_bytes(&self) -> u64 {
-        lock(&self.sent).bytes
+        self.sent.lock().bytes
     }
 
     pub(crate) fn received_bytes(&self) -> u64 {
-        lock(&self.received).bytes
+        self.received.lock().bytes
     }
 }
 
 // A count is a plain number, which a panic elsewhere cannot leave inconsistent.
-fn lock(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
-    count.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Count {
     /// Returns the number of bytes left, at most `of`.
@@ -100,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let meter = Arc::clone(&this.meter);
-        let mut count = lock(&meter.received);
+        let mut count = meter.received.lock();
         let left = count.left(buffer.remaining());
         if left == 0 && buffer.remaining() > 0 {
             // The end of the connection is still passed on; one more byte is an error.
@@ -129,7 +127,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let meter = Arc::clone(&this.meter);
-        let mut count = lock(&meter.sent);
+        let mut count = meter.sent.lock();
         let left = count.left(bytes.len());
         let Some(part) = bytes.get(..left).filter(|part| !part.is_empty() || bytes.is_empty())
         else {

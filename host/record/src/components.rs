@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use cofferdam_tool::recording::{CallRecording, RecordedComponent};
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 
 use crate::RecordError;
 use crate::directory::LogDirectory;
@@ -50,7 +51,7 @@ enum ComponentState {
 impl ComponentFiles {
     /// Adds a component that was loaded from a file.
     pub(crate) fn add(&self, digest: &str, file: &Path) {
-        let mut by_digest = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_digest = self.by_digest.lock();
         let state = by_digest.entry(digest.to_owned()).or_insert(ComponentState::Missing);
         if !matches!(state, ComponentState::Kept(_)) {
             *state = ComponentState::File(file.to_owned());
@@ -58,11 +59,11 @@ impl ComponentFiles {
     }
 
     fn state(&self, digest: &str) -> Option<ComponentState> {
-        self.by_digest.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        self.by_digest.lock().get(digest).cloned()
     }
 
     fn set(&self, digest: &str, state: ComponentState) {
-        let mut by_digest = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_digest = self.by_digest.lock();
         by_digest.insert(digest.to_owned(), state);
     }
 }

@@ -8,13 +8,14 @@ mod text;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cofferdam_tool::sink::{ApprovalDecision, CallSink, ObservedCall};
 use cofferdam_tool::{CallContext, Completion, RefusedCall};
 use hashbrown::HashTable;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::capture::{cut, reason};
@@ -128,7 +129,7 @@ impl CallMetrics {
     pub fn prometheus(&self) -> String {
         let mut tools = BTreeMap::<ToolKey, ToolCounts>::new();
         for shard in &self.shards {
-            for counts in lock(&shard.tools).iter() {
+            for counts in shard.tools.lock().iter() {
                 let key = (counts.owner.clone(), counts.tool.clone());
                 tools.entry(key).or_insert_with(|| ToolCounts::new("", "")).add(counts);
             }
@@ -136,7 +137,7 @@ impl CallMetrics {
         let in_progress = |shard: &Shard| shard.in_progress.load(Ordering::Relaxed);
         // A call can end while the parts are added up.
         let in_progress = self.shards.iter().map(in_progress).sum::<i64>().max(0);
-        text::write(&tools, &lock(&self.refusals), in_progress)
+        text::write(&tools, &self.refusals.lock(), in_progress)
     }
 
     fn count(&self, call: &ObservedCall<'_>, completion: &Completion, duration: Duration) {
@@ -145,14 +146,14 @@ impl CallMetrics {
         let shard = self.shard();
         shard.in_progress.fetch_sub(1, Ordering::Relaxed);
         let hash = self.hasher.hash_one((owner, tool));
-        let mut tools = lock(&shard.tools);
+        let mut tools = shard.tools.lock();
         if let Some(counts) = tools.find_mut(hash, |counts| counts.is(owner, tool)) {
             return counts.count(completion, duration);
         }
         drop(tools);
         let (owner, tool) = if self.admits(owner, tool) { (owner, tool) } else { ("", "") };
         let hash = |owner: &str, tool: &str| self.hasher.hash_one((owner, tool));
-        let mut tools = lock(&shard.tools);
+        let mut tools = shard.tools.lock();
         let entry = tools.entry(
             hash(owner, tool),
             |counts| counts.is(owner, tool),
@@ -165,7 +166,7 @@ impl CallMetrics {
     /// Returns whether a tool is counted on its own.
     fn admits(&self, owner: &str, tool: &str) -> bool {
         let key = (owner.to_owned(), tool.to_owned());
-        let mut tools = lock(&self.tools);
+        let mut tools = self.tools.lock();
         if tools.len() < TOOLS_MAX {
             tools.insert(key, ());
             return true;
@@ -209,7 +210,7 @@ impl CallSink for CallMetrics {
         // A name that no tool has is one that a model made up.
         let is_unknown = matches!(refused, RefusedCall::UnknownTool { .. });
         let tool = if is_unknown { "" } else { cut(name) };
-        let mut refusals = lock(&self.refusals);
+        let mut refusals = self.refusals.lock();
         let mut key = (tool.to_owned(), reason(refused));
         if refusals.len() >= REFUSALS_MAX && !refusals.contains_key(&key) {
             key.0.clear();
@@ -270,10 +271,6 @@ impl ToolCounts {
         self.refused += other.refused;
         self.nanoseconds += other.nanoseconds;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! A push locks, appends and unlocks. The writer sleeps while it collects a batch, so that a push
 //! wakes it only if it was idle or the batch is large: waking a thread takes longer than the rest.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::ToolName;
@@ -13,6 +13,7 @@ use cofferdam_tool::label::Label;
 use cofferdam_tool::record::{FileChange, HostContact, PluginIdentity, Refusal, ServerRequest};
 use cofferdam_tool::recording::CallRecording;
 use cofferdam_tool::trace::TraceContext;
+use parking_lot::{Condvar, Mutex};
 
 use crate::event::LogEvent;
 use crate::exchange::ModelExchange;
@@ -191,7 +192,7 @@ impl LogQueue {
     pub(crate) fn push(&self, item: QueueItem, full: FullQueue) -> bool {
         let is_exempt = matches!(item, QueueItem::End(_) | QueueItem::Flush(_));
         let bytes = item.bytes();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !is_exempt && state.is_full() && !state.is_closed {
             if full == FullQueue::Drop {
                 state.dropped += 1;
@@ -199,7 +200,7 @@ impl LogQueue {
             }
             state.is_urgent = true;
             self.wake.notify_one();
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.room.wait(&mut state);
         }
         if state.is_closed {
             return false;
@@ -219,24 +220,21 @@ impl LogQueue {
 
     /// Waits for a batch, at most until `until`. `spare` is an empty list to fill next.
     pub(crate) fn take(&self, until: Option<Instant>, spare: Vec<QueueItem>) -> QueueBatch {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.items.is_empty() && !state.is_closed && state.dropped == 0 {
             state.is_idle = true;
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            state = match left {
-                Some(Duration::ZERO) => break,
-                Some(left) => self.wait(state, left),
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            match until {
+                Some(until) if self.wake.wait_until(&mut state, until).timed_out() => break,
+                Some(_) => {}
+                None => self.wake.wait(&mut state),
+            }
         }
         state.is_idle = false;
         let written = Instant::now() + BATCH_TIME;
         while !state.items.is_empty() && !state.is_urgent && !state.is_closed {
-            let left = written.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if self.wake.wait_until(&mut state, written).timed_out() {
                 break;
             }
-            state = self.wait(state, left);
         }
         state.is_urgent = false;
         let items = std::mem::replace(&mut state.items, spare);
@@ -250,7 +248,7 @@ impl LogQueue {
 
     /// Accepts nothing more. What is in the queue is still written.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.wake.notify_all();
         self.room.notify_all();
     }
@@ -259,19 +257,7 @@ impl LogQueue {
     pub(crate) fn abandon(&self) {
         self.close();
         // Dropped without the lock: the items can be many.
-        let _ = std::mem::take(&mut self.lock().items);
-    }
-
-    fn wait<'s>(
-        &self,
-        state: MutexGuard<'s, QueueState>,
-        time: Duration,
-    ) -> MutexGuard<'s, QueueState> {
-        self.wake.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let _ = std::mem::take(&mut self.state.lock().items);
     }
 }
 

@@ -1,15 +1,16 @@
 //! Recorder: receives calls and events, and hands them to the writer's thread.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::redact::Redactor;
 use cofferdam_tool::sink::{ApprovalDecision, CallSink, ObservedCall};
 use cofferdam_tool::{CallContext, Completion, RefusedCall};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::capture::CallCapture;
@@ -200,7 +201,7 @@ impl Recorder {
     /// Returns the state of the recorder.
     #[must_use]
     pub fn health(&self) -> RecorderHealth {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.health.lock().clone()
     }
 
     /// Waits until everything that was recorded before is on disk. Check
@@ -215,7 +216,7 @@ impl Recorder {
     /// Writes everything, closes the segment and compresses it. Later calls are not recorded.
     pub fn close(&self) {
         self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

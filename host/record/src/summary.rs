@@ -5,7 +5,9 @@
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::search::CallCollector;
 use crate::stats::StatsKey;
@@ -59,7 +61,7 @@ impl SummaryCache {
         stem: &str,
         kind: SummaryKind,
     ) -> Option<Arc<SummarizedSegment<C>>> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.lock();
         let summary = cached.summaries.get(&(stem.to_owned(), kind))?;
         Arc::clone(summary).downcast().ok()
     }
@@ -70,7 +72,7 @@ impl SummaryCache {
         if names > NAMES_MAX {
             return;
         }
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.lock();
         if cached.names + names > NAMES_MAX {
             *cached = CachedSummaries::default();
         }
@@ -83,7 +85,7 @@ impl SummaryCache {
 
 impl std::fmt::Debug for SummaryCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.lock();
         f.debug_struct("SummaryCache").field("names", &cached.names).finish_non_exhaustive()
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::capture::cut;
 use crate::cleaner::Cleaner;
@@ -452,7 +454,7 @@ impl LogWriter {
     }
 
     fn health(&self, change: impl FnOnce(&mut RecorderHealth)) {
-        change(&mut self.health.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.health.lock());
     }
 
     fn fail(&mut self, error: &EvidenceError) {
@@ -500,7 +502,7 @@ fn names(entry: &mut CallEntry) -> impl Iterator<Item = &mut String> {
 }
 
 fn report(health: &Mutex<RecorderHealth>, error: &EvidenceError) {
-    let mut health = health.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut health = health.lock();
     if !std::mem::replace(&mut health.is_failing, true) {
         tracing::warn!(target: "cofferdam::record", %error, "cannot write the call log");
     }

@@ -12,9 +12,10 @@ mod transport;
 mod web;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE,
 };
@@ -188,7 +189,7 @@ impl RegistryClient {
         if !is_loopback(&secure) {
             return Ok(secure);
         }
-        let lock = || self.local.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.local.lock();
         if let Some(known) = lock().get(host).cloned() {
             return Ok(known);
         }
@@ -219,7 +220,7 @@ impl RegistryClient {
 
     fn authorization(&self, request: &ApiRequest<'_>) -> Option<HeaderValue> {
         let key = (request.reference.host().to_owned(), request.scope());
-        let known = self.authorizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.authorizations.lock();
         let authorization = known.get(&key).filter(|it| it.is_valid(Instant::now()))?;
         Some(authorization.header.clone())
     }
@@ -249,7 +250,7 @@ impl RegistryClient {
             }
         };
         let key = (request.reference.host().to_owned(), request.scope());
-        let mut known = self.authorizations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.authorizations.lock();
         known.insert(key, authorization);
         Ok(())
     }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use data_encoding::BASE64;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -161,32 +162,32 @@ impl TestRegistry {
     /// Adds a manifest under a tag.
     pub fn add_manifest(&self, repository: &str, tag: &str, manifest: &[u8]) {
         let digest = self.add_blob(manifest);
-        self.lock().tags.insert((repository.to_owned(), tag.to_owned()), digest);
+        self.state.lock().tags.insert((repository.to_owned(), tag.to_owned()), digest);
     }
 
     /// Adds a blob. Returns its digest.
     pub fn add_blob(&self, content: &[u8]) -> Digest {
         let digest = Digest::of(content);
-        self.lock().blobs.insert(digest, content.to_owned());
+        self.state.lock().blobs.insert(digest, content.to_owned());
         digest
     }
 
     /// Returns the digest of a tag.
     #[must_use]
     pub fn tag(&self, repository: &str, tag: &str) -> Option<Digest> {
-        self.lock().tags.get(&(repository.to_owned(), tag.to_owned())).copied()
+        self.state.lock().tags.get(&(repository.to_owned(), tag.to_owned())).copied()
     }
 
     /// Requires a login for every request. The token comes from `realm`, or else from this
     /// registry.
     pub fn require_login(&self, username: &str, password: &str, realm: Option<String>) {
         let pair = BASE64.encode(format!("{username}:{password}").as_bytes());
-        self.lock().login = Some(Login { authorization: format!("Basic {pair}"), realm });
+        self.state.lock().login = Some(Login { authorization: format!("Basic {pair}"), realm });
     }
 
     /// Lets the registry list artifacts that refer to others, as OCI 1.1 has it.
     pub fn list_referrers(&self) {
-        self.lock().lists_referrers = true;
+        self.state.lock().lists_referrers = true;
     }
 
     /// Lets `interceptor` answer requests first.
@@ -194,22 +195,14 @@ impl TestRegistry {
         &self,
         interceptor: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static,
     ) {
-        self.lock().interceptor = Some(Box::new(interceptor));
+        self.state.lock().interceptor = Some(Box::new(interceptor));
     }
 
     /// Returns and removes the requests so far.
     #[must_use]
     pub fn take_requests(&self) -> Vec<Request> {
-        std::mem::take(&mut self.lock().requests)
+        std::mem::take(&mut self.state.lock().requests)
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers one request of a connection.
@@ -220,7 +213,7 @@ async fn serve(
 ) -> io::Result<()> {
     let Some(request) = read_request(&mut connection).await? else { return Ok(()) };
     let reply = {
-        let mut state = lock(state);
+        let mut state = state.lock();
         state.requests.push(request.clone());
         let intercepted = state.interceptor.as_ref().and_then(|intercept| intercept(&request));
         intercepted.unwrap_or_else(|| state.reply(&request, address))

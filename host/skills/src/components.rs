@@ -12,7 +12,7 @@
 //! the same directory.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_agent::BoxError;
@@ -20,6 +20,7 @@ use cofferdam_files::FileStore;
 use cofferdam_tool::{
     CallContext, Completion, ErrorType, Outcome, ToolDefinition, ToolError, ToolSource, Toolset,
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -176,7 +177,7 @@ impl ComponentScripts {
     }
 
     fn cached_script(&self, script: &ScriptFile, digest: &[u8; 32]) -> Option<Arc<LoadedScript>> {
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         let index =
             cached.iter().position(|loaded| loaded.is_of(script) && loaded.digest == *digest)?;
         let loaded = cached.remove(index);
@@ -185,7 +186,7 @@ impl ComponentScripts {
     }
 
     fn cache_script(&self, loaded: &Arc<LoadedScript>) {
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         if cached.len() >= CACHED_MAX {
             cached.remove(0);
         }

@@ -2,10 +2,10 @@
 
 use std::io::{IsTerminal as _, PipeReader, PipeWriter, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
@@ -176,13 +176,11 @@ fn closed(reading: &mut LineReader, typed: Input) -> Input {
 /// Waits until no other thread reads. Returns `None` if the caller gave up.
 fn wait_for_turn(ended: Option<&PipeReader>) -> Option<MutexGuard<'static, ()>> {
     let Some(ended) = ended else {
-        return Some(READER.lock().unwrap_or_else(PoisonError::into_inner));
+        return Some(READER.lock());
     };
     loop {
-        match READER.try_lock() {
-            Ok(reader) => return Some(reader),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {}
+        if let Some(reader) = READER.try_lock() {
+            return Some(reader);
         }
         let mut fds = [PollFd::new(ended, PollFlags::IN)];
         if poll(&mut fds, Some(&timespec(LOOKAHEAD))).is_ok_and(|ready| ready > 0) {
@@ -302,5 +300,5 @@ fn show(text: &str) {
 }
 
 fn locked<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -3,9 +3,10 @@
 //! A server of a client requests it when the call becomes a task; a source whose calls run
 //! elsewhere answers. Sources that run calls themselves ignore it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connection between the server that answers a client and the source that runs its call.
@@ -43,7 +44,7 @@ impl Handover {
     /// Asks the source to let other processes continue the running call under `id`. Returns false
     /// if it cannot, or if the call has ended.
     pub async fn request(&self, id: String) -> bool {
-        if self.requests.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.requests.lock().is_some() {
             return false;
         }
         let (done, answer) = oneshot::channel();
@@ -53,7 +54,7 @@ impl Handover {
     /// Returns the requests, for the source that runs the call. Only the first source gets them.
     #[must_use]
     pub fn requests(&self) -> Option<mpsc::Receiver<HandoverRequest>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.requests.lock().take()
     }
 
     /// Notes that this process has taken the call over, and has asked the questions that were open.

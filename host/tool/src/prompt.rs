@@ -4,9 +4,10 @@
 //! of an inspector. The first answer counts, and the prompt is withdrawn from the others.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
@@ -270,7 +271,7 @@ impl PendingPrompts {
         let id = format!("{:032x}", u128::from_ne_bytes(random));
         let (send, answer) = oneshot::channel();
         let waiting = WaitingPrompt { id: id.clone(), since: SystemTime::now(), prompt };
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.waiting.len() >= PROMPTS_MAX {
             return None;
         }
@@ -283,13 +284,13 @@ impl PendingPrompts {
     /// Returns the prompts that wait, the oldest first.
     #[must_use]
     pub fn waiting(&self) -> Vec<Arc<WaitingPrompt>> {
-        self.shared.lock().waiting.iter().map(|(waiting, _)| Arc::clone(waiting)).collect()
+        self.shared.state.lock().waiting.iter().map(|(waiting, _)| Arc::clone(waiting)).collect()
     }
 
     /// Returns the last prompts that ended.
     #[must_use]
     pub fn ended(&self) -> Vec<EndedPrompt> {
-        self.shared.lock().ended.iter().cloned().collect()
+        self.shared.state.lock().ended.iter().cloned().collect()
     }
 
     /// Returns a receiver that is notified when a prompt is opened or ends.
@@ -310,7 +311,7 @@ impl PendingPrompts {
             PromptAnswer::Denied(Some(reason)) => PromptAnswer::Denied(shortened(&reason)),
             other => other,
         };
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let Some(at) = state.waiting.iter().position(|(waiting, _)| waiting.id == id) else {
             let ended = state.ended.iter().find(|ended| ended.id == id);
             return Err(ended.map_or(UncountedAnswer::Unknown, |e| UncountedAnswer::Ended(e.end)));
@@ -342,13 +343,9 @@ impl std::fmt::Debug for PendingPrompts {
 }
 
 impl SharedPrompts {
-    fn lock(&self) -> MutexGuard<'_, PromptState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Removes a prompt that waits. Returns whether there was one.
     fn end(&self, id: &str, end: &'static str) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(at) = state.waiting.iter().position(|(waiting, _)| waiting.id == id) else {
             return false;
         };

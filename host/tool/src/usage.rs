@@ -1,8 +1,8 @@
 //! Limits on the calls and failures of a tool (`RES-23`).
 
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Limits on the use of one tool. By default there are none.
@@ -47,7 +47,7 @@ impl Usage {
 
     /// Counts a call that is about to start.
     pub(crate) fn start(&self) -> Result<(), UsedUp> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let reached =
             |limit: Option<NonZeroU32>, count| limit.is_some_and(|limit| count >= limit.get());
         if reached(self.limits.max_invocations, counts.invocations) {
@@ -62,7 +62,7 @@ impl Usage {
 
     /// Counts a call that has failed.
     pub(crate) fn failed(&self) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         counts.failures = counts.failures.saturating_add(1);
     }
 }

@@ -1,10 +1,11 @@
 //! Actions of an executor while it handles messages.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_agent::{BoxError, RunContext};
 use cofferdam_tool::label::Label;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -184,7 +185,7 @@ impl Step {
     /// Returns the senders of the message; empty for the input of the run and for answers of users.
     #[must_use]
     pub fn sources(&self) -> Vec<String> {
-        self.work().from.clone()
+        self.inner.work.lock().from.clone()
     }
 
     /// Returns the ids of the executors that this one has edges to.
@@ -279,7 +280,7 @@ impl Step {
     /// missing.
     #[must_use]
     pub fn state(&self, key: &str) -> Value {
-        let work = self.work();
+        let work = self.inner.work.lock();
         work.effects
             .state
             .get(key)
@@ -308,7 +309,7 @@ impl Step {
     /// Returns the private state of the executor; null at first.
     #[must_use]
     pub fn executor_state(&self) -> Value {
-        self.work().effects.own.clone()
+        self.inner.work.lock().effects.own.clone()
     }
 
     /// Sets the private state of the executor.
@@ -358,28 +359,28 @@ impl Step {
     /// label, because any message may contain what any executor has read.
     #[must_use]
     pub fn label(&self) -> Label {
-        Label::combine([&self.inner.label, &self.work().effects.label])
+        Label::combine([&self.inner.label, &self.inner.work.lock().effects.label])
     }
 
     /// Adds the label of data that the executor has read. An agent's context is added
     /// automatically; this is for executors that read from other sources.
     pub fn taint(&self, label: &Label) {
-        self.work().effects.label.add(label);
+        self.inner.work.lock().effects.label.add(label);
     }
 
     /// Sets the senders of the next message.
     pub(super) fn begin(&self, from: &[String]) {
-        self.work().from = from.to_vec();
+        self.inner.work.lock().from = from.to_vec();
     }
 
     /// Reports an event.
     pub(super) fn emit(&self, event: WorkflowEvent) {
-        self.work().emit(event);
+        self.inner.work.lock().emit(event);
     }
 
     /// Ends the step and returns its effects; later actions and events are dropped.
     pub(super) fn end(&self) -> Effects {
-        let mut work = self.work();
+        let mut work = self.inner.work.lock();
         work.events = None;
         std::mem::take(&mut work.effects)
     }
@@ -403,13 +404,8 @@ impl Step {
     }
 
     fn open(&self) -> Result<MutexGuard<'_, StepState>, StepError> {
-        let work = self.work();
+        let work = self.inner.work.lock();
         if work.events.is_none() { Err(StepError::Cancelled) } else { Ok(work) }
-    }
-
-    fn work(&self) -> MutexGuard<'_, StepState> {
-        // A panic leaves the state consistent: changes only add to lists or replace values.
-        self.inner.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

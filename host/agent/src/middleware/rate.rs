@@ -1,11 +1,11 @@
 //! Rate limit on calls of tools.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cofferdam_tool::ToolFailure;
+use parking_lot::Mutex;
 
 use super::{FunctionContext, FunctionError, FunctionSignal, Middleware, Next};
 
@@ -27,7 +27,7 @@ impl RateLimit {
 
     /// Counts a call, or returns how long it has to wait.
     fn admit(&self, tool: &str, now: Instant) -> Result<(), Duration> {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.lock();
         let calls = calls.entry(tool.to_owned()).or_default();
         while calls.front().is_some_and(|call| now.saturating_duration_since(*call) >= self.within)
         {

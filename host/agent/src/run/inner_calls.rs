@@ -1,7 +1,7 @@
 //! Calls that tools of the run make of other tools.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_tool::invoke::{
@@ -9,6 +9,7 @@ use cofferdam_tool::invoke::{
 };
 use cofferdam_tool::label::Label;
 use cofferdam_tool::{CallContext, CallRecord, Completion, ToolCall, ToolFailure, ToolSource};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::context::Denial;
@@ -59,7 +60,7 @@ impl Suspension {
 
     /// Removes and returns the suspended program.
     pub(super) fn take(&self) -> Option<SuspendedProgram> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.program.lock().take()
     }
 }
 
@@ -108,7 +109,7 @@ impl InnerCalls for RunInnerCalls {
 
     fn suspend(&self, program: SuspendedProgram) -> bool {
         let Some(suspension) = &self.suspension else { return false };
-        let mut kept = suspension.program.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = suspension.program.lock();
         if kept.is_some() || !suspension.room.take(program.ledger.len()) {
             return false;
         }

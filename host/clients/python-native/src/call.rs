@@ -1,10 +1,11 @@
 //! Calls that block their thread.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use cofferdam::pipe::{CallResult, ProgramCall};
+use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::sync::mpsc::Receiver;
@@ -60,12 +61,8 @@ impl NativeCall {
 impl NativeCall {
     /// Waits for the next message about the call, the last of which is its result.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut waiting = match self.waiting.try_lock() {
-            Ok(waiting) => waiting,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(PyRuntimeError::new_err("expected one thread that waits, found two"));
-            }
+        let Some(mut waiting) = self.waiting.try_lock() else {
+            return Err(PyRuntimeError::new_err("expected one thread that waits, found two"));
         };
         let message = {
             let _waiting = self.host.tasks.token();
@@ -85,7 +82,7 @@ impl NativeCall {
     /// Stops the call. It ends on the runtime, with its record.
     fn cancel(&self) {
         self.cancellation.cancel();
-        if let Ok(mut waiting) = self.waiting.try_lock() {
+        if let Some(mut waiting) = self.waiting.try_lock() {
             let _ = waiting.progress.leave_thread(&self.host);
         }
     }
@@ -151,7 +148,7 @@ impl Drop for NativeCall {
             return;
         }
         self.host.router.close(self.id);
-        let waiting = self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting.get_mut();
         if matches!(waiting.progress, CallProgress::Here(_) | CallProgress::OnRuntime(_)) {
             self.cancellation.cancel();
             let _ = waiting.progress.leave_thread(&self.host);

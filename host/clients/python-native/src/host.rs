@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock};
 
 use cofferdam::ErrorKind;
 use cofferdam::pipe::{
     CallResult, HostMessage, MessageSender as _, PipeOptions, ProgramCall, ProgramSession,
 };
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -82,12 +83,8 @@ impl NativeHost {
     /// Waits for the next message that belongs to no [`NativeCall`]. Returns `None` when the host
     /// has ended.
     fn next_message<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut messages = match self.messages.try_lock() {
-            Ok(messages) => messages,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(PyRuntimeError::new_err("expected one thread that reads, found two"));
-            }
+        let Some(mut messages) = self.messages.try_lock() else {
+            return Err(PyRuntimeError::new_err("expected one thread that reads, found two"));
         };
         match runtime::wait(py, Box::pin(messages.recv()))? {
             None | Some(ProgramMessage::End) => Ok(None),
@@ -106,7 +103,7 @@ impl NativeHost {
         let runtime = runtime::get()?;
         let cancellation = self.state.end.child_token();
         let is_admitted = {
-            let mut calls = self.state.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut calls = self.state.calls.lock();
             let is_admitted = calls.len() < CALLS_MAX;
             if is_admitted {
                 calls.insert(call.id, cancellation.clone());
@@ -117,7 +114,7 @@ impl NativeHost {
         let task = async move {
             let result = if is_admitted {
                 let result = state.run(&call, cancellation).await;
-                state.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
+                state.calls.lock().remove(&call.id);
                 result
             } else {
                 let message = format!(
@@ -133,7 +130,7 @@ impl NativeHost {
 
     /// Stops a call that blocks no thread.
     fn cancel(&self, id: u64) {
-        let calls = self.state.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.state.calls.lock();
         if let Some(cancellation) = calls.get(&id) {
             cancellation.cancel();
         }

@@ -2,10 +2,10 @@
 //! others to the thread of the package that reads messages.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam::pipe::{CallResult, HostMessage, MessageSender};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -38,13 +38,13 @@ impl Router {
     /// Returns the messages about a call, other than its result.
     pub(crate) fn open(&self, call: u64) -> Receiver<ProgramMessage> {
         let (sender, messages) = channel(QUEUED_MAX);
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(call, sender);
+        self.calls.lock().insert(call, sender);
         messages
     }
 
     /// Ends the messages about a call.
     pub(crate) fn close(&self, call: u64) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&call);
+        self.calls.lock().remove(&call);
     }
 
     /// Passes a message to the thread that reads.
@@ -59,7 +59,7 @@ impl Router {
             HostMessage::Progress { id, .. } | HostMessage::Log { id, .. } => Some(*id),
             _ => None,
         };
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
         call.and_then(|call| calls.get(&call)).unwrap_or(&self.reader).clone()
     }
 }

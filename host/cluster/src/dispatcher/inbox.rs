@@ -1,9 +1,10 @@
 //! Distributes replies to the running calls of a gateway.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::bus::{Bus, BusMessage, Subscription};
@@ -33,16 +34,16 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) fn open(&self, call: u64) -> mpsc::Receiver<InboxEvent> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(call, sender);
+        self.calls.lock().insert(call, sender);
         receiver
     }
 
     pub(super) fn close(&self, call: u64) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&call);
+        self.calls.lock().remove(&call);
     }
 
     fn sender(&self, call: u64) -> Option<mpsc::Sender<InboxEvent>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned()
+        self.calls.lock().get(&call).cloned()
     }
 
     /// Passes a reply on. Returns the answer to one for a call that has ended.
@@ -116,5 +117,5 @@ pub(super) async fn receive(
             let _ = bus.publish(&subject, reply.as_deref(), answer).await;
         }
     }
-    inbox.calls.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    inbox.calls.lock().clear();
 }

@@ -5,8 +5,9 @@
 //! own lines: workers decline calls of a caller that has all of its permits and accept others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
@@ -33,14 +34,14 @@ pub(super) struct WaitingLines {
 impl WaitingLines {
     /// Returns whether calls wait in a line.
     pub(super) fn has(&self, route: &str, session: &str) -> bool {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         let line = lines.get(&(route.to_owned(), session.to_owned()));
         line.is_some_and(|line| line.strong_count() > 0)
     }
 
     /// Returns the number of lines for a route. The first call of each asks workers.
     pub(super) fn count(&self, route: &str) -> usize {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         let from = (route.to_owned(), String::new());
         let of_route = lines.range(from..).take_while(|((of, _), _)| of == route);
         of_route.filter(|(_, line)| line.strong_count() > 0).count()
@@ -56,7 +57,7 @@ impl WaitingLines {
     }
 
     fn line(&self, key: LineKey) -> Arc<tokio::sync::Mutex<WaitingLine>> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if let Some(line) = lines.get(&key).and_then(Weak::upgrade) {
             return line;
         }
@@ -99,6 +100,6 @@ mod tests {
         drop(third.await);
         assert!(!lines.has("a", "s"));
         drop(lines.line(("c".to_owned(), "s".to_owned())));
-        assert_eq!(lines.lines.lock().unwrap().len(), 1);
+        assert_eq!(lines.lines.lock().len(), 1);
     }
 }

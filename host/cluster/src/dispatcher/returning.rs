@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cofferdam_tool::CallContext;
+use parking_lot::Mutex;
 
 use crate::subject::NodeName;
 
@@ -45,7 +45,7 @@ impl AskingWorkers {
     }
 
     pub(super) fn add(&self, call: ReturningCall, worker: NodeName) {
-        let mut workers = self.lock();
+        let mut workers = self.workers.lock();
         workers.retain(|(hash, _)| *hash != call.hash);
         workers.push_back((call.hash, worker));
         if workers.len() > CALLS_MAX {
@@ -58,13 +58,9 @@ impl AskingWorkers {
         if !call.has_answers {
             return None;
         }
-        let mut workers = self.lock();
+        let mut workers = self.workers.lock();
         let position = workers.iter().position(|(hash, _)| *hash == call.hash)?;
         workers.remove(position).map(|(_, worker)| worker)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, NodeName)>> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Store in the memory of one gateway.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{KeyedResults, StoreUnavailable, StoredEntry};
@@ -34,11 +34,7 @@ struct MemoryState {
     bytes: usize,
 }
 
-impl MemoryResults {
-    fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl MemoryResults {}
 
 impl MemoryState {
     fn remove(&mut self, name: &str) {
@@ -64,7 +60,7 @@ impl MemoryState {
 #[async_trait]
 impl KeyedResults for MemoryResults {
     async fn read(&self, name: &str) -> Result<Option<StoredEntry>, StoreUnavailable> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.forget_old();
         Ok(state.entries.get(name).map(|(entry, _)| entry.clone()))
     }
@@ -75,7 +71,7 @@ impl KeyedResults for MemoryResults {
         expected: Option<u64>,
         value: Bytes,
     ) -> Result<Option<u64>, StoreUnavailable> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.forget_old();
         if state.entries.get(name).map(|(entry, _)| entry.revision) != expected {
             return Ok(None);
@@ -119,7 +115,7 @@ mod tests {
         assert_eq!(store.write("other", Some(second), value).await, Ok(None));
         tokio::time::advance(AGE_MAX).await;
         assert_eq!(store.read("k").await, Ok(None));
-        assert_eq!(store.lock().bytes, 0);
+        assert_eq!(store.state.lock().bytes, 0);
     }
 
     #[tokio::test]
@@ -129,7 +125,7 @@ mod tests {
         for number in 0..200 {
             store.write(&number.to_string(), None, large.clone()).await.unwrap().unwrap();
         }
-        assert!(store.lock().bytes <= STORE_BYTES_MAX);
+        assert!(store.state.lock().bytes <= STORE_BYTES_MAX);
         assert_eq!(store.read("0").await, Ok(None));
         assert!(store.read("199").await.unwrap().is_some());
     }

@@ -1,6 +1,8 @@
 //! Values of files that are read again for each connection.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::NatsError;
 
@@ -15,7 +17,7 @@ impl<T> LastRead<T> {
 
     /// Returns the value for a new connection, whose files were `read` again.
     pub(super) fn update(&self, read: Result<T, NatsError>) -> Arc<T> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         match read {
             Ok(current) => *last = Arc::new(current),
             Err(error) => tracing::warn!(%error, "the last connection's files are used again"),

@@ -1,7 +1,7 @@
 //! Collector side: copies the logs of workers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use cofferdam_record::{
     ChangedFile, CopyError, EvidenceError, FilePart, LogCollection, LogCopy, PruneReport,
     VerifierKey,
 };
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -137,7 +138,7 @@ impl LogCollector {
         for known in self.logs.values() {
             let Ok(mut log) = Arc::clone(&known.log).try_lock_owned() else { continue };
             if known.heard.elapsed() >= WORKER_GONE {
-                log.copy.lock().unwrap_or_else(PoisonError::into_inner).release();
+                log.copy.lock().release();
             } else if known.heard >= begun {
                 let link = Arc::clone(&self.link);
                 self.running.spawn(async move { log.collect(&link).await });
@@ -276,7 +277,7 @@ impl FollowedLog {
     ) -> Result<(), CollectError> {
         let name = &file.name;
         loop {
-            let copied = self.copy.lock().unwrap_or_else(PoisonError::into_inner).copied(name);
+            let copied = self.copy.lock().copied(name);
             let Some(offset) = copied else {
                 self.complete.insert(name.clone(), file.changed);
                 return Ok(());
@@ -288,7 +289,7 @@ impl FollowedLog {
             }
             let (copy, of_file) = (Arc::clone(&self.copy), name.clone());
             let appending = tokio::task::spawn_blocking(move || {
-                let mut copy = copy.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut copy = copy.lock();
                 copy.append(&of_file, offset, &part)
             });
             // An error means that the thread has panicked, which was reported.
@@ -308,7 +309,7 @@ impl CollectorLink {
             let Some(number) = self.subjects.parse_collector_inbox(&answer.subject) else {
                 continue;
             };
-            let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let requests = self.requests.lock();
             if let Some(request) = requests.open.get(&number) {
                 // More answers than a request can have are dropped.
                 let _ = request.try_send(answer);
@@ -324,7 +325,7 @@ impl CollectorLink {
     ) -> Result<(u64, mpsc::Receiver<BusMessage>), CollectError> {
         let (sender, answers) = mpsc::channel(WAITING_MAX);
         let number = {
-            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut requests = self.requests.lock();
             requests.next += 1;
             let number = requests.next;
             requests.open.insert(number, sender);
@@ -340,7 +341,7 @@ impl CollectorLink {
     }
 
     fn end(&self, number: u64) {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).open.remove(&number);
+        self.requests.lock().open.remove(&number);
     }
 
     /// Sends a message to the workers with a log, and waits for the answer of one.

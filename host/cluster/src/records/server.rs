@@ -1,10 +1,11 @@
 //! Worker side: gives out parts of a log.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cofferdam_record::{ChangedFile, LogFiles};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -92,13 +93,13 @@ impl LogServer {
             progress.ended = Some(i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(1));
             progress.asked.is_some_and(|asked| asked.elapsed() < COLLECTOR_GONE)
         };
-        if !is_collected(&mut self.state.progress()) {
+        if !is_collected(&mut self.state.progress.lock()) {
             return;
         }
         let reading = async {
             loop {
                 let progress = self.state.has_progress.notified();
-                if self.state.progress().unread.as_ref().is_some_and(BTreeSet::is_empty) {
+                if self.state.progress.lock().unread.as_ref().is_some_and(BTreeSet::is_empty) {
                     return;
                 }
                 progress.await;
@@ -111,10 +112,6 @@ impl LogServer {
 }
 
 impl ServerState {
-    fn progress(&self) -> MutexGuard<'_, CollectorProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Answers messages one after the other.
     async fn answer_all(self: Arc<Self>, mut messages: Box<dyn Subscription>) {
         while let Some(message) = messages.next().await {
@@ -152,7 +149,7 @@ impl ServerState {
     }
 
     fn read(&self, message: CollectorMessage) -> (LogMessage, Vec<u8>) {
-        self.progress().asked = Some(Instant::now());
+        self.progress.lock().asked = Some(Instant::now());
         match message {
             CollectorMessage::Logs {} => {
                 (LogMessage::Log { key: self.files.key().to_string() }, Vec::new())
@@ -175,7 +172,7 @@ impl ServerState {
             Err(error) => return unreadable(&error),
         };
         let is_last = files.len() < CHANGES_MAX;
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         if let Some(ended) = progress.ended {
             let late = files.iter().filter(|file| file.changed >= ended);
             let late: Vec<_> = late.map(|file| file.name.clone()).collect();
@@ -189,12 +186,12 @@ impl ServerState {
 
     /// Notes that a file was sent to its end.
     async fn note_read(&self, name: &str) {
-        if self.progress().unread.is_none() {
+        if self.progress.lock().unread.is_none() {
             return;
         }
         // The process may end now. Without a connection, the collector has got nothing.
         if self.bus.flush().await.is_ok()
-            && let Some(unread) = &mut self.progress().unread
+            && let Some(unread) = &mut self.progress.lock().unread
         {
             unread.remove(name);
             self.has_progress.notify_waiters();

@@ -1,7 +1,9 @@
 //! Permits of a worker by caller, so that one caller does not take all of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Number of calls of each caller that run. Gateways name the callers.
 pub(super) struct Callers {
@@ -22,7 +24,7 @@ impl Callers {
 
     /// Takes a permit for a caller. Returns `None` if it has as many as one caller may have.
     pub(super) fn take(self: &Arc<Self>, caller: &str) -> Option<CallerPermit> {
-        let mut calls = self.lock();
+        let mut calls = self.calls.lock();
         let count = calls.get(caller).copied().unwrap_or_default();
         if count >= self.calls_max {
             return None;
@@ -30,15 +32,11 @@ impl Callers {
         calls.insert(caller.to_owned(), count + 1);
         Some(CallerPermit { callers: Arc::clone(self), caller: caller.to_owned() })
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for CallerPermit {
     fn drop(&mut self) {
-        let mut calls = self.callers.lock();
+        let mut calls = self.callers.calls.lock();
         match calls.get_mut(&self.caller) {
             Some(count) if *count > 1 => *count -= 1,
             // Callers without calls are not remembered.
@@ -58,7 +56,7 @@ mod tests {
         assert!(permits.iter().all(Option::is_some) && callers.take("a").is_none());
         assert!(callers.take("b").is_some());
         drop(permits);
-        assert!(callers.lock().is_empty());
+        assert!(callers.calls.lock().is_empty());
         assert!(callers.take("a").is_some());
     }
 }

@@ -5,11 +5,12 @@
 //! that no other one of its run has; the first answer with this number ends it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +38,7 @@ struct OpenQuestion {
 impl OpenQuestions {
     /// Adds a question. Returns its number and the receiver of its answer.
     fn open(&self, body: Bytes) -> Result<(u32, oneshot::Receiver<Bytes>), AskError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if usize::try_from(state.asked).is_ok_and(|asked| asked >= QUESTIONS_MAX) {
             return Err(AskError::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
         }
@@ -56,23 +57,19 @@ impl OpenQuestions {
 
     /// Passes an answer on. One to a question that is not open is dropped.
     pub(super) fn answer(&self, number: u32, answer: Bytes) {
-        if let Some(question) = self.lock().open.remove(&number) {
+        if let Some(question) = self.state.lock().open.remove(&number) {
             let _ = question.answer.send(answer);
         }
     }
 
     /// Returns the body of a question that has no answer.
     pub(super) fn body(&self, number: u32) -> Option<Bytes> {
-        self.lock().open.get(&number).map(|question| question.body.clone())
+        self.state.lock().open.get(&number).map(|question| question.body.clone())
     }
 
     /// Returns the numbers of the questions that have no answer.
     pub(super) fn numbers(&self) -> Vec<u32> {
-        self.lock().open.keys().copied().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QuestionsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().open.keys().copied().collect()
     }
 }
 
@@ -117,7 +114,7 @@ struct AskedQuestion<'q> {
 
 impl Drop for AskedQuestion<'_> {
     fn drop(&mut self) {
-        self.questions.lock().open.remove(&self.number);
+        self.questions.state.lock().open.remove(&self.number);
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -61,18 +62,14 @@ impl ActiveCall {
         }
     }
 
-    fn owner(&self) -> MutexGuard<'_, CallOwner> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the subject for everything that the call sends.
     pub(super) fn inbox(&self) -> String {
-        self.owner().inbox.clone()
+        self.owner.lock().inbox.clone()
     }
 
     /// Returns whether other gateways can take the call over.
     pub(super) fn is_shared(&self) -> bool {
-        self.owner().revision > 0
+        self.owner.lock().revision > 0
     }
 }
 
@@ -155,7 +152,7 @@ impl CallTable {
 
     /// Adds an offer and returns its number; `None` if the table is closed.
     pub(super) fn open(&self, offer: OpenOffer) -> Option<u64> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed {
             return None;
         }
@@ -169,7 +166,7 @@ impl CallTable {
 
     /// Adds no more offers: from now on, the number of [active](Self::active) calls only falls.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
     }
 
     /// Takes the call of an open offer, which reports to `inbox` from now on.
@@ -181,7 +178,7 @@ impl CallTable {
         number: u64,
         inbox: &str,
     ) -> Result<(Box<OpenOffer>, Arc<ActiveCall>), OfferStatus> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(offer) = state.offers.get_mut(&number) else { return Err(OfferStatus::Unknown) };
         let call = Arc::new(ActiveCall::new(inbox.to_owned()));
         let running = OfferState::Running { call: Arc::clone(&call), is_abandoned: false };
@@ -197,12 +194,12 @@ impl CallTable {
     /// Lets the gateway of `inbox` have a call, unless one with a higher revision has it. An offer
     /// that is open is withdrawn, as by [`ask`](Self::ask).
     pub(super) fn attach(&self, number: u64, revision: u64, inbox: &str) -> Attachment {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.withdraw(number, self.retention);
         let mut attachment = Attachment::default();
         let Some(offer) = state.offers.get(&number) else { return attachment };
         if let OfferState::Running { call, .. } = offer {
-            let mut owner = call.owner();
+            let mut owner = call.owner.lock();
             if revision > owner.revision {
                 owner.revision = revision;
                 let previous = std::mem::replace(&mut owner.inbox, inbox.to_owned());
@@ -217,7 +214,7 @@ impl CallTable {
 
     /// Withdraws the open offers that are older than `offer_life`.
     pub(super) fn withdraw_old(&self, offer_life: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while let Some((opened, number)) = state.opened.front().copied() {
             if opened.elapsed() < offer_life {
                 break;
@@ -230,14 +227,14 @@ impl CallTable {
     /// Returns the state of an offer for the gateway of `inbox`. One that is open is withdrawn, so
     /// that the answer stays true.
     pub(super) fn ask(&self, number: u64, inbox: &str) -> OfferStatus {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.withdraw(number, self.retention);
         state.offers.get(&number).map_or(OfferStatus::Unknown, |offer| offer.status(inbox))
     }
 
     /// Withdraws an open offer, or stops a running call, whose result is then not remembered.
     pub(super) fn cancel(&self, number: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.withdraw(number, self.retention);
         if let Some(OfferState::Running { call, is_abandoned }) = state.offers.get_mut(&number) {
             *is_abandoned = true;
@@ -248,11 +245,11 @@ impl CallTable {
     /// Stops a running call that belongs to the gateway of `inbox`, which does not wait for it. One
     /// that other gateways can take over goes on, as if its gateway was lost.
     pub(super) fn abandoned(&self, number: u64, inbox: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(OfferState::Running { call, is_abandoned }) = state.offers.get_mut(&number) else {
             return;
         };
-        if !are_of_one_call(&call.owner().inbox, inbox) {
+        if !are_of_one_call(&call.owner.lock().inbox, inbox) {
             return;
         }
         if call.is_shared() {
@@ -265,20 +262,20 @@ impl CallTable {
 
     /// Notes that no gateway received the last heartbeat of a running call.
     pub(super) fn unheard(&self, number: u64) {
-        if let Some(OfferState::Running { call, .. }) = self.lock().offers.get(&number) {
+        if let Some(OfferState::Running { call, .. }) = self.state.lock().offers.get(&number) {
             call.unheard.store(true, Ordering::Relaxed);
         }
     }
 
     /// Passes the answer to a question of a running call on.
     pub(super) fn answer(&self, number: u64, question: u32, answer: Bytes) {
-        if let Some(OfferState::Running { call, .. }) = self.lock().offers.get(&number) {
+        if let Some(OfferState::Running { call, .. }) = self.state.lock().offers.get(&number) {
             call.questions.answer(question, answer);
         }
     }
 
     pub(super) fn cancel_all(&self) {
-        for offer in self.lock().offers.values() {
+        for offer in self.state.lock().offers.values() {
             if let OfferState::Running { call, .. } = offer {
                 call.cancellation.cancel();
             }
@@ -288,7 +285,7 @@ impl CallTable {
     /// Stores the result of a running call until it is acknowledged. Returns whether a gateway
     /// waits for it.
     pub(super) fn end(&self, number: u64, result: &Bytes) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let retention = match state.offers.get(&number) {
             Some(OfferState::Running { call, is_abandoned: false }) => match call.is_shared() {
                 true => self.shared_retention,
@@ -309,7 +306,7 @@ impl CallTable {
 
     /// Forgets a result that was received.
     pub(super) fn forget(&self, number: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(OfferState::Ended { until, .. }) = state.offers.get(&number) {
             let ended = (*until, number);
             state.remove(ended);
@@ -320,16 +317,12 @@ impl CallTable {
     pub(super) fn active(&self) -> usize {
         let is_active =
             |offer: &&OfferState| matches!(offer, OfferState::Open(_) | OfferState::Running { .. });
-        self.lock().offers.values().filter(is_active).count()
+        self.state.lock().offers.values().filter(is_active).count()
     }
 
     /// Returns whether there are results that no gateway has acknowledged.
     pub(super) fn has_results(&self) -> bool {
-        self.lock().offers.values().any(|offer| matches!(offer, OfferState::Ended { .. }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().offers.values().any(|offer| matches!(offer, OfferState::Ended { .. }))
     }
 }
 
@@ -365,7 +358,7 @@ impl OfferState {
     fn status(&self, inbox: &str) -> OfferStatus {
         match self {
             Self::Withdrawn | Self::Open(_) => OfferStatus::NotStarted,
-            Self::Running { call, .. } if !are_of_one_call(&call.owner().inbox, inbox) => {
+            Self::Running { call, .. } if !are_of_one_call(&call.owner.lock().inbox, inbox) => {
                 OfferStatus::Moved
             }
             Self::Running { .. } => OfferStatus::Running,

@@ -1,12 +1,12 @@
 //! Simulated store of results, which is late and fails like the bus.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofferdam_cluster::keyed::{KeyedResults, MemoryResults, StoreUnavailable, StoredEntry};
+use parking_lot::Mutex;
 
 use super::network::Random;
 use super::scenario::Faults;
@@ -40,7 +40,7 @@ impl SimulatedResults {
     /// If the message is lost.
     async fn travel(&self) -> Result<(), StoreUnavailable> {
         let (delay, is_lost) = {
-            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = self.random.lock();
             let is_late = random.percent(self.faults.late);
             let max = if is_late { self.faults.late_max } else { DELAY_MAX };
             (random.time(max), random.percent(self.faults.lost))

@@ -98,7 +98,7 @@ async fn an_expired_ledger_is_dropped_without_another_call() {
     let programs = Arc::new(SuspendedPrograms::default());
     keep(&programs, "p", ledger(1)).unwrap();
     tokio::time::sleep(LIFETIME / 2).await;
-    assert_eq!(programs.lock().len(), 1);
+    assert_eq!(programs.programs.lock().len(), 1);
     tokio::time::sleep(LIFETIME).await;
-    assert_eq!(programs.lock().len(), 0);
+    assert_eq!(programs.programs.lock().len(), 0);
 }

@@ -271,15 +271,15 @@ impl Asker for Later {
         let name = questions[0].name.clone();
         assert!(name.starts_with("code_") && name.ends_with("_approval_2"), "{name}");
         assert!(questions[0].parameters["message"].as_str().unwrap().contains(r#"{"name":"b"}"#));
-        if !self.0.lock().unwrap().contains(&name) {
-            self.0.lock().unwrap().push(name);
+        if !self.0.lock().contains(&name) {
+            self.0.lock().push(name);
             return std::future::pending().await;
         }
         Ok(vec![json!({"action": "accept", "content": {"allow": true}})])
     }
 
     fn earlier_questions(&self) -> Option<Vec<String>> {
-        Some(self.0.lock().unwrap().clone())
+        Some(self.0.lock().clone())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Compares the result of a call with the expectations of its case.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_files::{FileError, StorePath};
 use cofferdam_tool::schema::equal;
@@ -144,7 +144,7 @@ impl ErrorName {
 fn report_problems(case: &TestCase, output: &CaseOutput) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(expected) = &case.progress {
-        let got = output.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let got = output.progress.lock();
         let got: Vec<_> =
             got.iter().map(|step| json!([step.done, step.total, step.message])).collect();
         let expected: Vec<_> = expected.iter().map(|step| json!(step)).collect();
@@ -156,7 +156,7 @@ fn report_problems(case: &TestCase, output: &CaseOutput) -> Vec<String> {
         }
     }
     if let Some(expected) = &case.log {
-        let got = output.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let got = output.log.lock();
         let word = |level| format!("{level:?}").to_lowercase();
         let got: Vec<_> =
             got.iter().map(|(level, message)| json!([word(*level), message])).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::error::Context as _;
 use cofferdam_engine::{Engine, Grants, Mount, Plugin, PluginOptions};
@@ -16,6 +16,7 @@ use cofferdam_tool::{
     CallContext, Completion, FileAccess, Limits, MountName, RefusedCall, ToolName, ToolSource,
     Toolset,
 };
+use parking_lot::Mutex;
 
 use super::{MountedFiles, TestCase};
 use crate::{Error, Operator, loading, replay, stores};
@@ -59,13 +60,13 @@ pub(super) struct CaseOutput {
 
 impl ProgressSink for CaseOutput {
     fn report(&self, _call_id: &str, progress: Progress) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(progress);
+        self.progress.lock().push(progress);
     }
 }
 
 impl LogSink for CaseOutput {
     fn log(&self, _call_id: &str, level: LogLevel, message: &str) {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).push((level, message.to_owned()));
+        self.log.lock().push((level, message.to_owned()));
     }
 }
 

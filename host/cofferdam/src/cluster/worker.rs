@@ -1,6 +1,6 @@
 //! A worker: loaded tools that gateways call, and what monitoring systems see of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_cluster::bus::BusState;
@@ -8,6 +8,7 @@ use cofferdam_cluster::nats::NatsBus;
 use cofferdam_cluster::{Bus as _, LogServer, Tenant, WorkerMonitor};
 use cofferdam_engine::Engine;
 use cofferdam_record::{CallMetrics, Gauge, LogFiles, gauges_text};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -156,17 +157,13 @@ pub(super) struct MonitoredWorker {
 impl MonitoredWorker {
     /// Shows another worker from now on.
     pub(super) fn set(&self, running: RunningWorker) {
-        *self.lock() = Some(running);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<RunningWorker>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.lock() = Some(running);
     }
 }
 
 impl MonitoringSource for Arc<MonitoredWorker> {
     fn health(&self) -> HealthReport {
-        let running = self.lock();
+        let running = self.state.lock();
         let Some(RunningWorker { monitor, log, .. }) = &*running else {
             return HealthReport::new(false, "starting: loading plugins");
         };
@@ -189,7 +186,7 @@ impl MonitoringSource for Arc<MonitoredWorker> {
             help: "1 if the worker is connected to NATS, else 0.",
             value: u64::from(is_connected),
         }];
-        let running = self.lock();
+        let running = self.state.lock();
         let Some(running) = &*running else { return Some(gauges_text(&gauges)) };
         let status = running.monitor.status();
         gauges.extend([

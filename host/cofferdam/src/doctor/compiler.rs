@@ -5,12 +5,12 @@
 //! that the level is known where it is insufficient.
 
 use std::iter::successors;
-use std::sync::{Mutex, PoisonError};
 
 use cofferdam_engine::{
     CompileError, Compiler, Confinement, Engine, LoadError, LoadEvent, LoadObserver, PoolSize,
 };
 use cofferdam_tool::PluginName;
+use parking_lot::Mutex;
 
 use super::{CheckArea, CheckOptions, MachineCheck};
 use crate::{CacheDirectory, EngineOptions, Operator, Result, Work, text};
@@ -25,7 +25,7 @@ struct ConfinementObserver(Mutex<Option<Confinement>>);
 impl LoadObserver for ConfinementObserver {
     fn on_event(&self, event: LoadEvent) {
         if let LoadEvent::Unconfined { level } = event {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+            *self.0.lock() = Some(level);
         }
     }
 }
@@ -89,7 +89,7 @@ pub(super) async fn check(
             "load only plugins that you have built yourself",
         );
     }
-    let level = observer.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let level = observer.0.into_inner();
     with_level(level.unwrap_or(Confinement::Full), options.engine.confinement_min)
 }
 

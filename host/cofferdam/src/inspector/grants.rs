@@ -1,10 +1,11 @@
 //! Permissions of plugins for the pages of an inspector.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_engine::Plugin;
 use cofferdam_inspector::{GrantSource, PermissionGrant, PluginGrants};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::grant_command;
@@ -49,7 +50,7 @@ impl ConfigGrants {
     /// Returns the permissions, and starts to load them if files have changed.
     fn current(self: &Arc<Self>) -> LoadedGrants {
         let versions = self.versions();
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         if loaded.0 != versions {
             *loaded = (versions.clone(), None);
             self.runtime.spawn(Arc::clone(self).load(versions));
@@ -67,7 +68,7 @@ impl ConfigGrants {
             Ok(grants) => grants.map_err(|error| format!("{error:#}")),
             Err(_) => Err("loading the plugins ended with a bug".to_owned()),
         };
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         if loaded.0 == versions {
             loaded.1 = Some(grants);
         }

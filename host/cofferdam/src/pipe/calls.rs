@@ -1,9 +1,10 @@
 //! Calls that the program makes, side by side.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -78,7 +79,7 @@ impl Calls {
         let call = call.into_call();
         let cancellation = self.end.child_token();
         {
-            let mut running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = self.shared.running.lock();
             if running.contains_key(&call.id) {
                 return Err(in_progress(call.id));
             }
@@ -117,7 +118,7 @@ impl Calls {
 
     /// Cancels a call, if it is in progress.
     pub(super) fn cancel(&self, id: u64) {
-        let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.shared.running.lock();
         if let Some(cancellation) = running.get(&id) {
             cancellation.cancel();
         }
@@ -126,11 +127,11 @@ impl Calls {
 
 impl SharedCalls {
     fn is_running(&self, id: u64) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+        self.running.lock().contains_key(&id)
     }
 
     fn finish(&self, id: u64) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.running.lock().remove(&id);
     }
 
     async fn send(&self, id: u64, result: &CallResult) {

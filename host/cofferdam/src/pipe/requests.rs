@@ -1,8 +1,9 @@
 //! Requests of the host to the program, and their replies.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::message::{ClientReply, HostMessage};
@@ -47,7 +48,7 @@ impl Requests {
 
     fn begin(&self) -> Option<(u64, oneshot::Receiver<ClientReply>)> {
         let (sender, receiver) = oneshot::channel();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let id = open.last_id.wrapping_add(1);
         open.replies.as_mut()?.insert(id, sender);
         open.last_id = id;
@@ -64,11 +65,11 @@ impl Requests {
 
     /// Ends all requests, and any later one.
     pub(super) fn close(&self) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).replies = None;
+        self.open.lock().replies = None;
     }
 
     fn remove(&self, id: u64) -> Option<oneshot::Sender<ClientReply>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.replies.as_mut()?.remove(&id)
     }
 }

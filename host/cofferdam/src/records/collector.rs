@@ -1,7 +1,6 @@
 //! `[records.otlp]`: a collector of OpenTelemetry that gets a span for each call.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use cofferdam_record::{OtlpExporter, OtlpHealth, OtlpOptions};
 use serde::Deserialize;
@@ -68,15 +67,14 @@ impl CallLog {
     /// If the caller is not within a Tokio runtime.
     pub(crate) fn export_to(&self, exporter: OtlpExporter) -> Result<()> {
         let follower = self.recorder.follow().context("the call log cannot be read")?;
-        *self.export.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(exporter.follow(follower));
+        *self.export.lock() = Some(exporter.follow(follower));
         Ok(())
     }
 
     /// Returns the state of the export to a collector, if there is one.
     #[must_use]
     pub(crate) fn export_health(&self) -> Option<OtlpHealth> {
-        let export = self.export.lock().unwrap_or_else(PoisonError::into_inner);
+        let export = self.export.lock();
         export.as_ref().map(|export| export.health())
     }
 }

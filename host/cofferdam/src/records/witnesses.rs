@@ -1,7 +1,5 @@
 //! `[[records.witness]]`: services that sign the checkpoints of the call log.
 
-use std::sync::PoisonError;
-
 use cofferdam_record::{WitnessClient, WitnessHealth, WitnessKey, WitnessOptions, WitnessTask};
 use serde::Deserialize;
 use toml::Spanned;
@@ -50,13 +48,13 @@ impl CallLog {
     /// If the caller is not within a Tokio runtime.
     pub(crate) fn offer_to(&self, witnesses: Vec<WitnessClient>) {
         let task = WitnessTask::start(self.directory.clone(), witnesses);
-        *self.witnesses.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        *self.witnesses.lock() = Some(task);
     }
 
     /// Returns the state of the offers to witnesses, if there are any.
     #[must_use]
     pub(crate) fn witness_health(&self) -> Option<WitnessHealth> {
-        let task = self.witnesses.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = self.witnesses.lock();
         task.as_ref().map(WitnessTask::health)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Context as _;
@@ -11,6 +11,7 @@ use cofferdam_engine::Engine;
 use cofferdam_mcp::{GrantDecision, Grantor, MissingGrant, Server};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
+use parking_lot::MutexGuard;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::unbounded_channel;
@@ -66,10 +67,10 @@ pub(super) struct RunningService {
     news: ChangeSignal,
     /// Permissions that the operator could grant, by plugin. Behind a separate lock because every
     /// call reads them.
-    missing: SyncMutex<MissingBySource>,
+    missing: parking_lot::Mutex<MissingBySource>,
     /// All permissions that plugins ask for and do not have.
-    not_granted: SyncMutex<MissingBySource>,
-    decisions: SyncMutex<Decisions>,
+    not_granted: parking_lot::Mutex<MissingBySource>,
+    decisions: parking_lot::Mutex<Decisions>,
     pub(super) operator: Operator,
 }
 
@@ -91,9 +92,9 @@ impl RunningService {
         news: ChangeSignal,
         operator: Operator,
     ) -> Self {
-        let missing = SyncMutex::new(offering.missing());
-        let not_granted = SyncMutex::new(offering.not_granted());
-        let (offering, decisions) = (Mutex::new(offering), SyncMutex::default());
+        let missing = parking_lot::Mutex::new(offering.missing());
+        let not_granted = parking_lot::Mutex::new(offering.not_granted());
+        let (offering, decisions) = (Mutex::new(offering), parking_lot::Mutex::default());
         Self { target, engine, options, offering, news, missing, not_granted, decisions, operator }
     }
 
@@ -357,12 +358,12 @@ impl Grantor for RunningService {
     }
 }
 
-fn of_source(missing: &SyncMutex<MissingBySource>, source: &str) -> Vec<MissingGrant> {
+fn of_source(missing: &parking_lot::Mutex<MissingBySource>, source: &str) -> Vec<MissingGrant> {
     let missing = lock(missing);
     let of_source = missing.iter().find(|(name, _)| name == source);
     of_source.map(|(_, missing)| missing.clone()).unwrap_or_default()
 }
 
-fn lock<T>(mutex: &SyncMutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &parking_lot::Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }

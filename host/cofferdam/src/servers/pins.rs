@@ -2,10 +2,10 @@
 //! anything that differs later is left out until the operator accepts it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use cofferdam_mcp::client::{IgnoredStatements, Review, Statements};
+use parking_lot::Mutex;
 
 use crate::Operator;
 use crate::difference::DefinitionDiff;
@@ -53,13 +53,9 @@ impl ServerPins {
         &self.config
     }
 
-    fn state(&self) -> MutexGuard<'_, PinState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the change that needs consent, if any.
     pub fn change(&self) -> Option<ServerChange> {
-        self.state().change.clone()
+        self.state.lock().change.clone()
     }
 
     /// Accepts `statements`, which are those that the operator has seen; the server may have
@@ -73,7 +69,7 @@ impl ServerPins {
 
     /// Notifies the operator once of a change that is not accepted.
     pub(crate) fn tell(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(change) = state.change.clone().filter(|_| !state.is_reported) else { return };
         state.is_reported = true;
         drop(state);
@@ -87,7 +83,7 @@ impl ServerPins {
 
     /// Returns whether the lock file was written since a change was found.
     pub(crate) fn may_be_accepted(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.change.is_some() && state.seen != written(&self.config)
     }
 
@@ -127,7 +123,7 @@ impl Review for ServerPins {
             let difference = DefinitionDiff::unknown(format!("{error:#}"));
             Some(ServerChange { left_out: everything, difference, statements: statements.clone() })
         });
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_reported &= state.change == change;
         state.seen = seen;
         state.change = change;

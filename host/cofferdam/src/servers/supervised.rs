@@ -1,12 +1,13 @@
 //! Supervises servers while `cofferdam serve` runs: retries servers that cannot be reached, and
 //! announces changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam_mcp::client::{RemoteServer, ServerEndpoint};
 use cofferdam_tool::ToolSource as _;
 use cofferdam_tool::retry::Backoff;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -85,7 +86,7 @@ impl SupervisedServer {
 
     /// Returns the connection, if there is one.
     pub(crate) fn server(&self) -> Option<Arc<RemoteServer>> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.server.lock().clone()
     }
 }
 
@@ -166,7 +167,7 @@ async fn supervise(
         tokio::time::sleep(ATTEMPTS.pause_after(attempts).unwrap_or(ATTEMPTS.pause_max)).await;
     };
     let mut changes = server.changes();
-    slot.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&server));
+    slot.lock().replace(Arc::clone(&server));
     if first.send_replace(true) {
         operator.note(&format!("connected to the server `{}`: {}", spec.name(), offers(&server)));
     }

@@ -1,8 +1,9 @@
 //! Command line and standard streams of a command.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::output::OutputSink;
 
@@ -36,11 +37,7 @@ impl CapturedOutput {
 
     /// Takes what was written.
     pub(super) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.bytes.lock())
     }
 }
 
@@ -48,7 +45,7 @@ impl OutputSink for CapturedOutput {
     type Error = OutputExceeded;
 
     fn push(&self, more: &[u8]) -> Result<(), OutputExceeded> {
-        let mut bytes = self.lock();
+        let mut bytes = self.bytes.lock();
         if bytes.len().saturating_add(more.len()) > self.bytes_max {
             return Err(OutputExceeded { bytes_max: self.bytes_max });
         }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::output::OutputSink;
 
@@ -22,7 +24,7 @@ impl LogTail {
     /// Returns the retained bytes as a string. Bytes that are not UTF-8 are replaced; control
     /// characters are not replaced, so code that prints the string must escape them.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(self.lock().make_contiguous()).into_owned()
+        String::from_utf8_lossy(self.tail.lock().make_contiguous()).into_owned()
     }
 
     /// Adds a line of the host.
@@ -31,17 +33,13 @@ impl LogTail {
             let Ok(()) = self.push(part.as_bytes());
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl OutputSink for LogTail {
     type Error = Infallible;
 
     fn push(&self, bytes: &[u8]) -> Result<(), Infallible> {
-        let mut tail = self.lock();
+        let mut tail = self.tail.lock();
         let tail_bytes =
             bytes.get(bytes.len().saturating_sub(self.bytes_max)..).unwrap_or_default();
         let excess = (tail.len() + tail_bytes.len()).saturating_sub(self.bytes_max);

@@ -21,9 +21,10 @@ mod record;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::ToolDefinition;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, CacheKey, EntryKind, Lookup};
@@ -114,7 +115,7 @@ impl StartupIndex {
 
     /// Returns the saved record of the component at `position`.
     pub(crate) fn record(&self, position: usize) -> Option<ComponentRecord> {
-        let range = self.state().saved_records.get(position)?.clone();
+        let range = self.state.lock().saved_records.get(position)?.clone();
         ComponentRecord::read(self.saved.as_ref()?.contents.get(range)?)
     }
 
@@ -144,7 +145,7 @@ impl StartupIndex {
     }
 
     fn set(&self, position: usize, record: RecordState) {
-        if let Some(state) = self.state().records.get_mut(position) {
+        if let Some(state) = self.state.lock().records.get_mut(position) {
             *state = record;
         }
     }
@@ -156,17 +157,17 @@ impl StartupIndex {
 
     /// Returns the number of components.
     pub(crate) fn len(&self) -> usize {
-        self.state().records.len()
+        self.state.lock().records.len()
     }
 
     /// Returns the approval of the saved index.
     pub(crate) fn saved_approval(&self) -> Option<Approval> {
-        self.state().saved_approval
+        self.state.lock().saved_approval
     }
 
     /// Sets the approval that is saved next.
     pub(crate) fn set_approval(&self, approval: Option<Approval>) {
-        self.state().next_approval = approval;
+        self.state.lock().next_approval = approval;
     }
 
     /// Writes the index if a record is new or the approval has changed. Takes a few milliseconds
@@ -181,7 +182,7 @@ impl StartupIndex {
 
     /// Returns the contents to save; `None` if the saved index is up to date.
     fn changed_contents(&self, saved: &SavedIndex) -> Option<Vec<u8>> {
-        let state = self.state();
+        let state = self.state.lock();
         let has_new = state.records.iter().any(|record| matches!(record, RecordState::New(_)));
         if !has_new && state.next_approval == state.saved_approval {
             return None;
@@ -196,10 +197,6 @@ impl StartupIndex {
         let records = state.records.iter().enumerate().map(record).collect();
         let approval = state.next_approval.map(Approval::to_bytes);
         postcard::to_allocvec(&IndexContents { approval, records }).ok()
-    }
-
-    fn state(&self) -> MutexGuard<'_, IndexState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Supplies the inputs of a call from a recording.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::record::Refusal;
 use cofferdam_tool::recording::{
@@ -9,6 +9,7 @@ use cofferdam_tool::recording::{
 };
 use cofferdam_tool::{Completion, Limits};
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::recorder::ClockKind;
@@ -73,7 +74,7 @@ struct Cursor {
 impl MissingInputs {
     /// Adds an input. There are at most 64.
     pub(super) fn add(&self, input: String) {
-        let mut inputs = self.lock();
+        let mut inputs = self.0.lock();
         if inputs.len() < MISSING_MAX && !inputs.contains(&input) {
             inputs.push(input);
         }
@@ -81,11 +82,7 @@ impl MissingInputs {
 
     /// Takes the inputs.
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -146,7 +143,7 @@ impl Playback {
         if readings.is_empty() {
             self.missing.add("read a clock".to_owned());
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.clocks.get_mut(kind as usize).map_or(0, |cursor| cursor.next(readings, step))
     }
 
@@ -186,7 +183,7 @@ impl Playback {
         arguments: &str,
         is_kind: impl Fn(&RecordedInnerCall) -> bool,
     ) -> Option<&RecordedInnerCall> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let next = self.recording.inner_calls.get(state.inner_calls..).unwrap_or_default();
         // A call that is not made any more does not hide those after it.
         let is_same = |call: &RecordedInnerCall| {
@@ -207,7 +204,7 @@ impl Playback {
     /// Returns the numbers of the started calls whose ends the guest received the next time that it
     /// waited, or `None` after the last time.
     pub(crate) fn next_wait(&self) -> Option<Vec<u32>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let numbers = self.recording.waits.get(state.waits).cloned();
         state.waits = state.waits.saturating_add(1);
         numbers
@@ -233,7 +230,7 @@ impl Playback {
         &self,
         questions: &[(String, Map<String, Value>)],
     ) -> Result<Vec<Value>, String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match self.recording.questions.get(state.questions) {
             Some(recorded) if recorded.questions == questions => {
                 state.questions = state.questions.saturating_add(1);
@@ -250,7 +247,7 @@ impl Playback {
     /// Returns the response to the first request with this method and URL that was not answered
     /// yet.
     pub(super) fn response(&self, method: &str, url: &str) -> PlayedResponse {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut requests = self.recording.requests.iter().zip(&mut state.answered);
         let is_same = |request: &RecordedRequest| request.method == method && request.url == url;
         let found = requests.find(|(request, is_answered)| !**is_answered && is_same(request));
@@ -271,10 +268,6 @@ impl Playback {
             ["limit:", "address:"].iter().any(|kind| refusal.capability.starts_with(kind))
         };
         self.recording.refused.iter().filter(is_of_network)
-    }
-
-    fn state(&self) -> MutexGuard<'_, PlaybackState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

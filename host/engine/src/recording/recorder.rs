@@ -1,7 +1,7 @@
 //! Recorder of one call.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chacha20::ChaCha12Rng;
 use chacha20::rand_core::{Rng as _, SeedableRng};
@@ -12,6 +12,7 @@ use cofferdam_tool::recording::{
 };
 use cofferdam_tool::{CallContext, Completion, ErrorType, Limits, Outcome};
 use data_encoding::HEXLOWER;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 use super::Playback;
@@ -214,7 +215,7 @@ impl CallRecorder {
 
     pub(super) fn state(&self) -> MutexGuard<'_, RecorderState> {
         // A recording stays valid if another thread panicked while it held the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns the recording of a call that has ended. Secrets of the plugin are redacted in

@@ -18,12 +18,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use cofferdam_tool::PluginName;
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::ProcessBudget;
@@ -108,7 +109,7 @@ impl Admission {
     /// Returns the calls and the memory that are in use now.
     pub(crate) fn usage(&self) -> EngineUsage {
         let AdmissionShared { calls_max, budget, .. } = &*self.0;
-        let state = self.0.lock();
+        let state = self.0.state.lock();
         EngineUsage {
             calls: state.calls,
             calls_max: *calls_max,
@@ -125,7 +126,7 @@ impl Admission {
     /// [`QueueFull`] if too many calls of the plugin are waiting.
     pub(crate) fn admit(&self, plugin: &PluginName) -> Result<AdmissionOutcome, QueueFull> {
         let shared = &self.0;
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         if state.admit_now(plugin, shared.calls_max) {
             return Ok(AdmissionOutcome::Now(shared.permit(plugin.clone())));
         }
@@ -143,10 +144,6 @@ impl Admission {
 }
 
 impl AdmissionShared {
-    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn permit(self: &Arc<Self>, plugin: PluginName) -> CallPermit {
         CallPermit { shared: Arc::clone(self), plugin, memory_bytes: AtomicU64::new(0) }
     }
@@ -155,7 +152,7 @@ impl AdmissionShared {
     /// permit at once, which calls this function again, so permits are sent after the lock is
     /// released.
     fn release(self: &Arc<Self>, plugin: &PluginName, memory_bytes: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.release(plugin, memory_bytes);
         let granted: Vec<_> = std::iter::from_fn(|| state.next(self.calls_max)).collect();
         drop(state);
@@ -295,7 +292,7 @@ impl CallPermit {
     /// they are not available.
     pub(crate) fn reserve(&self, bytes: u64) -> bool {
         let bytes_max = self.shared.budget.memory_bytes_max;
-        let is_reserved = self.shared.lock().reserve(&self.plugin, bytes, bytes_max);
+        let is_reserved = self.shared.state.lock().reserve(&self.plugin, bytes, bytes_max);
         if is_reserved {
             self.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -324,7 +321,7 @@ impl Future for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.shared.lock().stop_waiting(&self.plugin, self.number);
+        self.shared.state.lock().stop_waiting(&self.plugin, self.number);
     }
 }
 

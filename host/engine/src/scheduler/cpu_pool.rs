@@ -28,13 +28,14 @@ mod fair_queue;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use async_task::{Runnable, ScheduleInfo, Task, WithInfo};
 use cofferdam_tool::PluginName;
+use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use self::fair_queue::FairQueue;
@@ -192,7 +193,7 @@ impl<T> Drop for PooledCall<T> {
 
 impl Drop for CpuPool {
     fn drop(&mut self) {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         queue.is_closed = true;
         let abandoned = std::mem::take(&mut queue.calls);
         drop(queue);
@@ -264,14 +265,10 @@ fn lower_priority() {
 }
 
 impl PoolShared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a call. A call that was woken while a thread polled it does not wake another thread:
     /// that thread checks the queue next.
     fn push(&self, call: Runnable<CallInfo>, is_polled: bool) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if queue.is_closed {
             drop(queue);
             // Dropped outside the lock, because dropping a call may wake others.
@@ -287,7 +284,7 @@ impl PoolShared {
 
     /// Waits for a call, at most [`IDLE`] if the thread `has_run` one since it was idle.
     fn next(&self, has_run: bool) -> Next {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let mut is_idle = false;
         loop {
             if queue.is_closed {
@@ -299,14 +296,11 @@ impl PoolShared {
             if is_idle {
                 return Next::Idle;
             }
-            queue = if has_run {
-                let waited = self.changed.wait_timeout(queue, IDLE);
-                let (queue, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-                is_idle = timeout.timed_out();
-                queue
+            if has_run {
+                is_idle = self.changed.wait_for(&mut queue, IDLE).timed_out();
             } else {
-                self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
-            };
+                self.changed.wait(&mut queue);
+            }
         }
     }
 }

@@ -4,9 +4,9 @@
 //! tool can hurry them. It is paused for at most [`PAUSE_MAX`] in total, so that a call ends even
 //! if there is no answer. The caller's own deadline and cancellation are never paused.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Maximum total time for which the clock of one call is paused.
@@ -49,13 +49,13 @@ impl Deadline {
 
     /// Returns the remaining time.
     pub(crate) fn remaining(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         state.at.saturating_duration_since(state.paused_since.unwrap_or_else(Instant::now))
     }
 
     /// Returns the duration of all completed pauses.
     pub(crate) fn paused_total(&self) -> Duration {
-        self.lock().paused_total
+        self.state.lock().paused_total
     }
 
     /// Awaits `answer` with the clock paused. Returns `None` when it has been paused for
@@ -67,7 +67,7 @@ impl Deadline {
     }
 
     fn pause(&self) -> Pause<'_> {
-        self.lock().paused_since.get_or_insert_with(Instant::now);
+        self.state.lock().paused_since.get_or_insert_with(Instant::now);
         Pause(self)
     }
 
@@ -76,7 +76,7 @@ impl Deadline {
         loop {
             let resumed = self.resumed.notified();
             let at = {
-                let state = self.lock();
+                let state = self.state.lock();
                 state.paused_since.is_none().then_some(state.at)
             };
             match at {
@@ -87,15 +87,11 @@ impl Deadline {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, DeadlineState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         if let Some(since) = state.paused_since.take() {
             let paused = since.elapsed();
             state.at += paused;
@@ -131,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn a_deadline_is_not_paused_for_ever() {
         let deadline = Deadline::start(Instant::now(), LIMIT);
-        deadline.lock().paused_total = PAUSE_MAX - LIMIT;
+        deadline.state.lock().paused_total = PAUSE_MAX - LIMIT;
         assert_eq!(deadline.pause_for(std::future::ready(1)).await, Some(1));
         let never = deadline.pause_for(std::future::pending::<()>());
         assert_eq!(tokio::time::timeout(Duration::from_secs(20), never).await, Ok(None));

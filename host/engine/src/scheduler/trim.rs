@@ -8,8 +8,8 @@
 //! pages behind it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use wasmtime::{Engine, Instance, Module, Store};
 
 /// Maximum number of bytes that the pool of an idle engine keeps: the pages that eight concurrent
@@ -36,7 +36,7 @@ impl RunningCalls {
     pub(crate) fn begin(&self) -> bool {
         let before = self.calls.fetch_add(1, Ordering::AcqRel);
         if before & TRIMMING != 0 {
-            drop(self.trimming.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.trimming.lock());
         }
         before == 0
     }
@@ -59,7 +59,7 @@ impl RunningCalls {
         if unused() <= UNUSED_BYTES_MAX {
             return;
         }
-        let _trimming = self.trimming.lock().unwrap_or_else(PoisonError::into_inner);
+        let _trimming = self.trimming.lock();
         if self.calls.compare_exchange(0, TRIMMING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             // Pages that cannot be returned stay.
             if let Err(error) = empty_slots(engine, || self.are_any()) {

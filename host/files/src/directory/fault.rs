@@ -44,7 +44,8 @@ pub(super) use in_tests::{FaultPlan, Faults, SimulatedKill};
 #[cfg(test)]
 mod in_tests {
     use std::io;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use parking_lot::Mutex;
 
     use super::CommitStep;
 
@@ -72,22 +73,18 @@ mod in_tests {
             Self(Mutex::default())
         }
 
-        fn state(&self) -> MutexGuard<'_, FaultState> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
         /// Sets the faults and restarts the count of steps.
         pub(in crate::directory) fn set(&self, plan: FaultPlan) {
-            *self.state() = FaultState { plan, passed: Vec::new() };
+            *self.0.lock() = FaultState { plan, passed: Vec::new() };
         }
 
         /// Returns the steps since [`set`](Self::set).
         pub(in crate::directory) fn passed(&self) -> Vec<CommitStep> {
-            self.state().passed.clone()
+            self.0.lock().passed.clone()
         }
 
         pub(in crate::directory) fn point(&self, step: CommitStep) -> io::Result<()> {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             let number = state.passed.len();
             state.passed.push(step);
             if let Some((_, act)) = state.plan.meanwhile.take_if(|(at, _)| *at == number) {

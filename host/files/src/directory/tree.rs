@@ -3,10 +3,10 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::fault::Faults;
 use super::lock::{DirectoryLock, Turns};
@@ -69,12 +69,12 @@ impl Tree {
 
     /// Locks the tree for reading: while the guard exists, no commit shows half of its changes.
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
+        self.view.read()
     }
 
     /// Locks out all readers while the guard exists.
     pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
-        self.view.write().unwrap_or_else(PoisonError::into_inner)
+        self.view.write()
     }
 
     pub(super) fn stat(&self, path: &StorePath) -> Result<Stat, FileError> {

@@ -1,9 +1,10 @@
 //! The stores behind the tools: which store a path refers to, which paths are visible, and which
 //! calls need approval.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::{CallContext, FileAccess};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -103,14 +104,14 @@ impl Failures {
     fn note(&self, access: &Access<'_>) {
         let AccessOutcome::Failed(error) = access.outcome else { return };
         let Some(failure) = error.for_operator() else { return };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() < FAILURES_MAX && !known.contains(&failure) {
             known.push(failure);
         }
     }
 
     pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 

@@ -8,8 +8,9 @@
 //! Queues belong to files, not to toolsets: several toolsets over one store share them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::FileLocation;
@@ -20,7 +21,7 @@ type Queue = Arc<tokio::sync::Mutex<()>>;
 static QUEUES: LazyLock<Mutex<HashMap<FileLocation, Queue>>> = LazyLock::new(Mutex::default);
 
 fn queues() -> MutexGuard<'static, HashMap<FileLocation, Queue>> {
-    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
+    QUEUES.lock()
 }
 
 /// Exclusive right to change one file, released on drop.

@@ -2,8 +2,9 @@
 //! is large) on disk.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use super::budget::{Budget, Charge};
 use crate::content::{FileContent, SpilledContent};
@@ -78,18 +79,12 @@ impl FileNode {
         Self { number, origin: None, inner: Mutex::new(inner) }
     }
 
-    /// Locks the content. A poisoned lock is ignored, because no operation can stop halfway while
-    /// it holds the lock.
-    fn inner(&self) -> MutexGuard<'_, OverlayFileState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn bytes(&self) -> u64 {
-        self.inner().bytes()
+        self.inner.lock().bytes()
     }
 
     pub(super) fn stat(&self) -> Stat {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let version = match &self.origin {
             Some(origin) if inner.changes == 0 => origin.version,
             _ => Version(self.identity().wrapping_add(inner.changes)),
@@ -102,30 +97,30 @@ impl FileNode {
     }
 
     pub(super) fn is_changed(&self) -> bool {
-        self.inner().changes > 0
+        self.inner.lock().changes > 0
     }
 
     pub(super) fn is_linked(&self) -> bool {
-        self.inner().is_linked
+        self.inner.lock().is_linked
     }
 
     pub(super) fn unlink(&self) {
-        self.inner().is_linked = false;
+        self.inner.lock().is_linked = false;
     }
 
     /// Undoes [`unlink`](Self::unlink).
     pub(super) fn relink(&self) {
-        self.inner().is_linked = true;
+        self.inner.lock().is_linked = true;
     }
 
     /// Returns whether the content is no longer that of the base store.
     pub(super) fn is_loaded(&self) -> bool {
-        !matches!(self.inner().content, ContentLocation::Base { .. })
+        !matches!(self.inner.lock().content, ContentLocation::Base { .. })
     }
 
     /// Returns whether the content is loaded and can be read.
     pub(super) fn is_readable(&self) -> bool {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         !matches!(inner.content, ContentLocation::Base { .. }) && !inner.is_unreadable
     }
 
@@ -136,7 +131,7 @@ impl FileNode {
 
     /// Reads a part of the content. Returns `None` if the content is still in the base store.
     pub(super) fn range(&self, offset: u64, length: u64) -> Option<Result<Vec<u8>, FileError>> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let read = match &inner.content {
             ContentLocation::Base { .. } => return None,
             ContentLocation::Memory(content) => {
@@ -150,7 +145,7 @@ impl FileNode {
 
     /// Reads the whole content, which must be loaded. Blocks.
     pub(super) fn whole(&self, bytes_max: u64) -> Result<Vec<u8>, FileError> {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let bytes = inner.bytes();
         if bytes > bytes_max {
             return Err(FileError::TooLarge { bytes, bytes_max });
@@ -164,7 +159,7 @@ impl FileNode {
 
     /// Reserves memory for `bytes` of content. Must be called before the content grows.
     pub(super) fn charge(&self, bytes: u64) -> Result<(), FileError> {
-        self.inner().charge.set(bytes)
+        self.inner.lock().charge.set(bytes)
     }
 
     /// Reserves what content of `bytes` will need, and moves the content to disk if it would become
@@ -175,7 +170,7 @@ impl FileNode {
         bytes: u64,
         store: &dyn FileStore,
     ) -> Result<(), FileError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let content = match &mut inner.content {
             ContentLocation::Disk(spilled) => return spilled.charge(bytes),
@@ -202,7 +197,7 @@ impl FileNode {
 
     /// Replaces the content. The caller has already reserved the room.
     pub(super) fn set(&self, content: FileContent) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.content = match content {
             FileContent::Bytes(content) => ContentLocation::Memory(content),
             FileContent::Spilled(spilled) => ContentLocation::Disk(spilled),
@@ -212,7 +207,7 @@ impl FileNode {
 
     /// Truncates the content or extends it with zeros. The caller has already reserved the room.
     pub(super) fn resize(&self, bytes: u64) -> Result<(), FileError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.touch();
         let content = match &mut inner.content {
             ContentLocation::Base { .. } => return Ok(()),
@@ -231,7 +226,7 @@ impl FileNode {
 
     /// Writes into the content and extends it if needed. The caller has already reserved the room.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<(), FileError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.touch();
         let content = match &mut inner.content {
             ContentLocation::Base { .. } => return Ok(()),
@@ -254,7 +249,8 @@ impl FileNode {
 
     /// Takes the content out of the file.
     pub(super) fn take_content(&self) -> FileContent {
-        match std::mem::replace(&mut self.inner().content, ContentLocation::Memory(Vec::new())) {
+        match std::mem::replace(&mut self.inner.lock().content, ContentLocation::Memory(Vec::new()))
+        {
             ContentLocation::Memory(content) => FileContent::Bytes(content),
             ContentLocation::Disk(spilled) => FileContent::Spilled(spilled),
             ContentLocation::Base { .. } => FileContent::default(),

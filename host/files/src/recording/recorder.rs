@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use cofferdam_tool::recording::{RecordedBytes, RecordedLookup, RecordedPiece, RecordedStore};
+use parking_lot::Mutex;
 
 use super::{error_name, error_named, lookup, recorded_listing, recorded_room, recorded_stat};
 use crate::{
@@ -87,7 +88,7 @@ impl StoreRecordings {
     /// they are.
     #[must_use]
     pub fn take(&self) -> (BTreeMap<String, RecordedStore>, Option<String>) {
-        let RecordingState { stores, gap, bytes } = std::mem::take(&mut *self.lock());
+        let RecordingState { stores, gap, bytes } = std::mem::take(&mut *self.state.lock());
         PROCESS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         let stores = stores.into_iter().map(|(name, state)| (name, state.into_recorded()));
         (stores.collect(), gap)
@@ -96,17 +97,13 @@ impl StoreRecordings {
     /// Reserves memory for something else that is recorded of the call. Returns false, and records
     /// the gap, if it is used up.
     pub fn reserve(&self, bytes: usize) -> bool {
-        self.lock().reserve(bytes)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RecordingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().reserve(bytes)
     }
 }
 
 impl Drop for StoreRecordings {
     fn drop(&mut self) {
-        PROCESS_BYTES.fetch_sub(self.lock().bytes, Ordering::Relaxed);
+        PROCESS_BYTES.fetch_sub(self.state.lock().bytes, Ordering::Relaxed);
     }
 }
 
@@ -190,7 +187,7 @@ impl FilePieces {
 impl Tape {
     /// Changes the recording of the store if there is room for `bytes` and the path.
     fn record(&self, path: &StorePath, bytes: usize, change: impl FnOnce(&mut StoreState, String)) {
-        let mut state = self.recordings.lock();
+        let mut state = self.recordings.state.lock();
         if state.reserve(path.as_str().len().saturating_add(bytes)) {
             change(self.store(&mut state), path.as_str().to_owned());
         }
@@ -225,7 +222,7 @@ impl Tape {
         match read {
             Ok(content) => {
                 let is_last = asked.is_none_or(|asked| length(content) < asked);
-                let mut state = self.recordings.lock();
+                let mut state = self.recordings.state.lock();
                 let file = self.store(&mut state).pieces.get(path.as_str());
                 let before = file.map_or(0, |file| file.bytes);
                 if before.saturating_add(content.len()) > FILE_BYTES_MAX {

@@ -5,8 +5,10 @@
 //! CPU-bound. When the search is dropped, the workers stop before they read on.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::file::{self, LongLine};
 use super::pattern::SearchPattern;
@@ -102,12 +104,12 @@ impl Job {
                 file::search(&*self.store, path, &pattern, self.query.caps, is_wanted).await;
             match found {
                 Ok(Some(matches)) => {
-                    let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut tally = self.tally.lock();
                     self.end.fetch_min(tally.add(index, matches), Ordering::Relaxed);
                 }
                 Ok(None) => {}
                 Err(LongLine { bytes_max }) => {
-                    let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut long = self.long.lock();
                     long.push((index, bytes_max));
                 }
             }
@@ -116,11 +118,11 @@ impl Job {
 
     /// Takes the results. All workers must be done.
     fn take_results(&self) -> SearchResults {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally.lock();
         let mut results =
             std::mem::replace(&mut *tally, MatchTally::new(0, 0)).into_results(&self.paths);
         drop(tally);
-        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut long = self.long.lock();
         long.sort_unstable();
         for (index, bytes_max) in long.drain(..) {
             if let Some(path) = self.paths.get(index) {

@@ -286,7 +286,7 @@ mod tests {
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let stores = folders.each_ref().map(|folder| open(folder.path()));
         let call = call(None, stores.each_ref(), "mine").await;
-        let layers = std::mem::take(&mut *call.inner.layers.lock().unwrap());
+        let layers = std::mem::take(&mut *call.inner.layers.lock());
         let mut changes = Vec::new();
         for (number, layer) in layers.into_iter().enumerate() {
             let effects = FileEffects::default();

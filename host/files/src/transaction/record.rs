@@ -1,7 +1,7 @@
 //! Uncommitted changes of a transaction in a form for a file, so that another process can continue
 //! it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -44,7 +44,7 @@ impl Transaction {
             return Err(UnrecordedChanges::Dependent);
         }
         let layers: Vec<_> = {
-            let layers = self.inner.layers.lock().unwrap_or_else(PoisonError::into_inner);
+            let layers = self.inner.layers.lock();
             let parts = |layer: &super::OverlayLayer| {
                 (layer.store.clone(), layer.is_part, layer.name.clone(), layer.overlay.clone())
             };

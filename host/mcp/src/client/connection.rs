@@ -1,12 +1,13 @@
 //! Connection that is reopened when it is lost.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest,
     ListToolsRequest, MetaObject, PaginatedRequestParams, ProtocolVersion, RequestId,
@@ -140,7 +141,7 @@ impl ServerConnection {
     }
 
     pub(crate) fn live(&self) -> Option<Arc<Live>> {
-        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.live.read().clone()
     }
 
     async fn connect(&self, number: u64) -> Result<(), ConnectError> {
@@ -160,7 +161,7 @@ impl ServerConnection {
             other => other?,
         };
         let live = Arc::new(Live { number, running, service });
-        let before = self.live.write().unwrap_or_else(PoisonError::into_inner).replace(live);
+        let before = self.live.write().replace(live);
         drop(before);
         self.numbers.send_replace(number);
         Ok(())

@@ -2,11 +2,11 @@
 //! meanwhile.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cofferdam_tool::CallContext;
 use cofferdam_tool::ask::LogLevel;
+use parking_lot::Mutex;
 use rmcp::model::{ProgressToken, RequestId};
 use rmcp::service::InboundStreamOrigin;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
@@ -141,10 +141,6 @@ pub(super) enum Verdict {
 }
 
 impl ActiveRequests {
-    fn state(&self) -> MutexGuard<'_, RequestState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers a request of the host, and the call that it belongs to.
     pub(super) fn add(&self, id: RequestId, token: ProgressToken, call: CallContext) {
         let waiting = PendingRequest {
@@ -156,7 +152,7 @@ impl ActiveRequests {
             lines: LogLines::default(),
             reports: SecondCount::default(),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Each call also adds tokens for requests that belong to no single call.
         state.shared.left = state.shared.left.saturating_add(REQUESTS_MAX);
         state.calls.insert(id, waiting);
@@ -164,7 +160,7 @@ impl ActiveRequests {
 
     /// Removes a request of the host, and reports to its caller how many log lines were left out.
     pub(super) fn remove(&self, id: &RequestId) {
-        let removed = self.state().calls.remove(id);
+        let removed = self.state.lock().calls.remove(id);
         if let Some(waiting) = removed {
             waiting.ended.cancel();
             note_omitted(&waiting.call, waiting.lines.left_out);
@@ -173,7 +169,7 @@ impl ActiveRequests {
 
     /// Returns whether the server has sent too much while it worked on this request.
     pub(super) fn is_flooded(&self, id: &RequestId) -> bool {
-        self.state().flooded.remove(id)
+        self.state.lock().flooded.remove(id)
     }
 
     /// Returns whether the connection has ended because the server has sent too much.
@@ -188,7 +184,7 @@ impl ActiveRequests {
 
     /// Returns the only unanswered request of the host, if there is exactly one.
     pub(super) fn only(&self) -> Option<RequestId> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut ids = state.calls.keys();
         let only = ids.next().cloned();
         only.filter(|_| ids.next().is_none())
@@ -196,7 +192,7 @@ impl ActiveRequests {
 
     /// Counts a request of the server.
     pub(super) fn admit(&self, id: &RequestId, origin: Option<&InboundStreamOrigin>) -> Verdict {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let RequestState { calls, shared, unanswered, flooded } = &mut *state;
         let now = Instant::now();
         let of_call = match origin {
@@ -232,7 +228,7 @@ impl ActiveRequests {
 
     /// Records that a request of the server was answered or withdrawn.
     pub(super) fn answered(&self, id: &RequestId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let RequestState { calls, shared, unanswered, .. } = &mut *state;
         let requests = match unanswered.remove(id) {
             None => return,
@@ -248,7 +244,7 @@ impl ActiveRequests {
     /// Returns the call that a progress report belongs to. `Some(None)` means that the report is
     /// left out.
     pub(super) fn reporting(&self, token: &ProgressToken) -> Option<Option<CallContext>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let waiting = state.calls.values_mut().find(|waiting| waiting.token == *token)?;
         let is_shown = waiting.reports.take(Instant::now(), REPORTS_PER_SECOND_MAX);
         Some(is_shown.then(|| waiting.call.clone()))
@@ -258,7 +254,7 @@ impl ActiveRequests {
     /// call; otherwise there must be a single call, or several of one session. A question never
     /// goes to another caller.
     pub(super) fn asking(&self, origin: Option<&InboundStreamOrigin>) -> Option<AskingCall> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let waiting = if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             state.calls.get_mut(id)?
         } else {
@@ -287,7 +283,7 @@ impl ActiveRequests {
         &self,
         origin: Option<&InboundStreamOrigin>,
     ) -> Option<Option<CallContext>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_only = state.calls.len() == 1;
         let waiting = match origin {
             Some(InboundStreamOrigin::OutboundRequest(id)) => state.calls.get_mut(id),

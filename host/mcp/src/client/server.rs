@@ -1,6 +1,6 @@
 //! Remote server as a source of tools.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use cofferdam_tool::{
     CallContext, CallRecord, Completion, ErrorType, Outcome, ToolCall, ToolDefinition, ToolError,
     ToolName, ToolSource,
 };
+use parking_lot::RwLock;
 use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
@@ -274,7 +275,7 @@ impl ServerState {
             let _ = self.accepted_instructions.set(instructions);
         }
         let offer = offer.without(&left_out, passed);
-        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offer);
+        *self.offer.write() = Arc::new(offer);
         self.versions.send_modify(|version| *version = version.saturating_add(1));
         Ok(())
     }
@@ -303,7 +304,7 @@ impl ServerState {
     }
 
     fn offer(&self) -> Arc<Offer> {
-        Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.offer.read())
     }
 
     /// Makes a call, and records the arguments that were dropped.

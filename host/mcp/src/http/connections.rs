@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -71,7 +72,7 @@ impl Connections {
     pub(super) async fn has_room(&self) {
         loop {
             let freed = self.freed.notified();
-            if self.open().has_room(self.max) {
+            if self.open.lock().has_room(self.max) {
                 return;
             }
             freed.await;
@@ -80,7 +81,7 @@ impl Connections {
 
     /// Assigns a slot to an accepted connection, and closes older connections if necessary.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Arc<ConnectionPermit> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let is_silent = |connection: &HttpConnection| connection.principal.is_none();
         let here =
             |connection: &HttpConnection| is_silent(connection) && connection.address == address;
@@ -100,10 +101,6 @@ impl Connections {
         };
         open.connections.insert(number, connection);
         Arc::new(ConnectionPermit { connections: Arc::clone(self), number, closed })
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,7 +145,7 @@ impl ConnectionPermit {
     /// too many connections.
     pub(super) fn begin(self: &Arc<Self>, principal: &str) -> Option<InFlight> {
         let most = self.connections.per_principal_max();
-        let mut open = self.connections.open();
+        let mut open = self.connections.open.lock();
         let of_principal = |connection: &HttpConnection| {
             connection.principal.as_deref().is_some_and(|name| name == principal)
         };
@@ -169,7 +166,7 @@ impl ConnectionPermit {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut open = self.0.connections.open();
+        let mut open = self.0.connections.open.lock();
         if let Some(connection) = open.connections.get_mut(&self.0.number) {
             connection.in_flight = connection.in_flight.saturating_sub(1);
             connection.since = Instant::now();
@@ -181,7 +178,7 @@ impl Drop for InFlight {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.connections.open().connections.remove(&self.number);
+        self.connections.open.lock().connections.remove(&self.number);
         self.connections.freed.notify_one();
     }
 }
@@ -230,7 +227,7 @@ mod tests {
         let first_busy = first.begin("a").unwrap();
         let second = connections.admit(HERE);
         let second_busy = second.begin("b").unwrap();
-        assert!(!connections.open().has_room(2));
+        assert!(!connections.open.lock().has_room(2));
         drop(first_busy);
         connections.has_room().await;
         let third = connections.admit(HERE);

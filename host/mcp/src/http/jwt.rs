@@ -2,11 +2,12 @@
 //! token on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -209,12 +210,12 @@ impl Tokens {
         *tried = Some(now);
         if let Some(set) = fetched {
             let keys = Keys { set: Arc::new(set), since: now };
-            *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+            *self.keys.write() = Some(keys);
         }
     }
 
     fn known(&self) -> Option<Keys> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keys.read().clone()
     }
 
     async fn fetch(&self) -> Option<JwkSet> {

@@ -1,8 +1,9 @@
 //! Rate limits per principal.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 /// Maximum number of principals that are tracked at the same time. Names come from verified tokens,
 /// so guessing cannot exhaust it.
@@ -49,7 +50,7 @@ impl Counter {
             let since = now.saturating_duration_since(bucket.at).as_secs_f64();
             burst.min(since.mul_add(per_second, bucket.left))
         };
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if buckets.len() >= NAMES_MAX {
             // A full bucket is equivalent to a missing one.
             buckets.retain(|_, bucket| refilled(bucket) < burst);

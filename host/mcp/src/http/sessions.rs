@@ -15,10 +15,11 @@ mod stream;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::{
@@ -81,10 +82,6 @@ impl Sessions {
         Self { open: Mutex::default(), stored }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Checks what the SDK cannot find out about a session that a request names. It answers 404
     /// itself for a session that is unknown here, except for the request to end it.
     pub(super) async fn check(
@@ -93,7 +90,7 @@ impl Sessions {
         principal: &str,
         method: &Method,
     ) -> Result<(), SessionRefusal> {
-        if self.open().get(id).is_some_and(|session| *session.owner == *principal) {
+        if self.open.lock().get(id).is_some_and(|session| *session.owner == *principal) {
             return Ok(());
         }
         let owner = match &self.stored {
@@ -115,13 +112,13 @@ impl Sessions {
 
     /// Returns whether a principal can open no more sessions.
     pub(super) fn is_full(&self, principal: &str) -> bool {
-        is_full(&self.open(), principal)
+        is_full(&self.open.lock(), principal)
     }
 
     /// Returns an open session of the principal that the current request is answered for.
     fn own(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let principal = Principal::of_request().ok_or(SessionError::Unknown)?;
-        let session = self.open().get(id).cloned();
+        let session = self.open.lock().get(id).cloned();
         session
             .filter(|session| *session.owner == *principal.name() && !session.is_closed())
             .ok_or(SessionError::Unknown)
@@ -129,7 +126,7 @@ impl Sessions {
 
     fn insert(&self, id: SessionId) -> Result<SessionTransport, SessionError> {
         let principal = Principal::of_request().ok_or(SessionError::Unknown)?;
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if is_full(&open, principal.name()) {
             return Err(SessionError::TooMany);
         }
@@ -171,7 +168,7 @@ impl SessionManager for Sessions {
     /// Ends a session for its client, or for the SDK once its handler has ended.
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
         let principal = Principal::of_request();
-        let mut open = self.open();
+        let mut open = self.open.lock();
         // A handler that has ended closed its session. Another one may have its id since.
         let may_close = |session: &Arc<Session>| match principal {
             Some(principal) => *session.owner == *principal.name(),
@@ -230,7 +227,7 @@ impl SessionManager for Sessions {
         &self,
         id: SessionId,
     ) -> Result<RestoreOutcome<SessionTransport>, SessionError> {
-        if self.open().get(&id).is_some_and(|session| !session.is_closed()) {
+        if self.open.lock().get(&id).is_some_and(|session| !session.is_closed()) {
             return Ok(RestoreOutcome::AlreadyPresent);
         }
         self.insert(id).map(RestoreOutcome::Restored)

@@ -9,13 +9,14 @@
 use data_encoding::HEXLOWER;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cofferdam_tool::OutputSchema;
 use cofferdam_tool::ask::{AskError, Asker, Question, QuestionKind};
 use cofferdam_tool::prompt::{FirstAnswer, PromptAnswer};
 use futures_util::future::try_join_all;
+use parking_lot::Mutex;
 use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, InputRequests};
 use rmcp::task_manager::TaskContext;
 use serde_json::{Value, json};
@@ -225,9 +226,7 @@ impl Elicitation {
     pub(super) async fn suspended(&self) -> Suspension {
         loop {
             let notified = self.has_ended.notified();
-            if let Some(suspension) =
-                self.ended.lock().unwrap_or_else(PoisonError::into_inner).take()
-            {
+            if let Some(suspension) = self.ended.lock().take() {
                 return suspension;
             }
             notified.await;
@@ -250,7 +249,7 @@ impl Elicitation {
     }
 
     fn announce(&self, suspension: Suspension) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(suspension);
+        *self.ended.lock() = Some(suspension);
         self.has_ended.notify_one();
     }
 
@@ -527,11 +526,11 @@ mod tests {
     async fn an_answer_that_does_not_fit_is_asked_again_twice() {
         let asked = Mutex::new(Vec::new());
         let unfit = repeated(form(), |question, repeat| {
-            asked.lock().unwrap().push(question.parameters["message"].as_str().unwrap().to_owned());
+            asked.lock().push(question.parameters["message"].as_str().unwrap().to_owned());
             async move { Ok(json!({"action": "accept", "content": {"repeat": repeat}})) }
         });
         assert_eq!(unfit.await, Err(AskError::Invalid("`allow` is missing".to_owned())));
-        let asked = asked.into_inner().unwrap();
+        let asked = asked.into_inner();
         assert_eq!(asked.len(), 3);
         assert!(
             asked[0] == "Allow?" && asked[2].ends_with("not accepted: `allow` is missing."),

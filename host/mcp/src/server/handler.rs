@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use cofferdam_tool::ask::LogLevel;
 use cofferdam_tool::{CallContext, Outcome, Output};
+use parking_lot::Mutex;
 use rmcp::model::{
     CacheScope, CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult,
     CancelTaskParams, ClientCapabilities, CompleteRequestParams, CompleteResult, CompletionInfo,
@@ -96,8 +97,7 @@ impl Handler {
             let asked = ElicitationMode::ByResult { state: what.state, responses: what.responses };
             (caller.meta().log_level().map(level::from_wire), asked)
         } else {
-            let log_level =
-                *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            let log_level = *self.connection.log_level.lock();
             (Some(log_level), ElicitationMode::ByRequest)
         };
         let request = ToolRequest {
@@ -548,8 +548,7 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut subscriptions =
-            self.connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscriptions = self.connection.subscriptions.lock();
         subscriptions::add(&mut subscriptions, request.uri)
     }
 
@@ -558,11 +557,7 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.connection
-            .subscriptions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&request.uri);
+        self.connection.subscriptions.lock().remove(&request.uri);
         Ok(())
     }
 
@@ -575,7 +570,7 @@ impl ServerHandler for Handler {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         let level = level::from_wire(request.level);
-        *self.connection.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        *self.connection.log_level.lock() = level;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Notifications to clients about changed lists, for both generations of the protocol.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -51,8 +51,7 @@ async fn tell(
     }
     if change.resources {
         peer.notify_resource_list_changed().await?;
-        let subscribed =
-            connection.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let subscribed = connection.subscriptions.lock().clone();
         for uri in subscribed {
             peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await?;
         }

@@ -5,7 +5,7 @@
 //! sealed state of the client.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_tool::Annotations;
 use cofferdam_tool::ask::{Question, QuestionKind};
@@ -13,6 +13,7 @@ use cofferdam_tool::prompt::{
     ANSWER_TIME_MAX, OpenPrompt, OperatorPrompt, PendingPrompts, PromptAnswer, PromptKind,
     PromptText,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -130,7 +131,7 @@ impl DetachedPrompts {
                 open.withdraw(DROPPED);
             }
         });
-        let mut prompts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prompts = self.0.lock();
         let oldest = if prompts.len() >= DETACHED_MAX { prompts.pop_front() } else { None };
         prompts.push_back(DetachedPrompt { open, _timer: AbortOnDropHandle::new(timer) });
         drop(prompts);
@@ -140,7 +141,7 @@ impl DetachedPrompts {
     }
 
     fn remove(&self, id: &str) -> Option<OpenPrompt> {
-        let mut prompts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prompts = self.0.lock();
         let at = prompts.iter().position(|prompt| prompt.open.id() == id)?;
         prompts.remove(at).map(|prompt| prompt.open)
     }

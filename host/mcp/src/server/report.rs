@@ -1,10 +1,10 @@
 //! Progress reports and log lines of one call on their way to the client.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use cofferdam_tool::ask::{LogLevel, LogSink};
 use cofferdam_tool::invoke::{Progress, ProgressSink};
+use parking_lot::Mutex;
 use rmcp::model::{LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -45,11 +45,11 @@ impl Reports {
 
     /// Takes the next report, if there is one.
     pub(super) fn take(&self) -> Option<ToolReport> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.waiting.lock().pop_front()
     }
 
     fn put(&self, report: ToolReport) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX {
             waiting.push_back(report);
             drop(waiting);

@@ -2,8 +2,9 @@
 //! guessed.
 
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum total size of all stored results, in bytes. The oldest are evicted first.
@@ -42,7 +43,7 @@ impl ResultStore {
             since: Instant::now(),
             text: text.into(),
         };
-        let mut all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.results.lock();
         all.push_back(stored);
         let mut bytes: usize = all.iter().map(|stored| stored.text.len()).sum();
         while bytes > BYTES_MAX
@@ -55,7 +56,7 @@ impl ResultStore {
 
     /// Returns the result at an address if it exists and belongs to the principal.
     pub(super) fn get(&self, owner: &str, uri: &str) -> Option<Arc<str>> {
-        let all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.results.lock();
         let stored = all.iter().find(|stored| stored.uri == uri && stored.owner == owner)?;
         (stored.since.elapsed() <= AGE_MAX).then(|| Arc::clone(&stored.text))
     }

@@ -1,9 +1,10 @@
 //! Tasks and their owners.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, DetailedTask, InputResponses, Task};
 use rmcp::task_manager::{TaskContext, TaskFuture, TaskManager, TaskOptions};
@@ -91,7 +92,7 @@ impl Tasks {
     /// finished tasks, the oldest are forgotten. Returns `None` if there are too many tasks.
     pub(super) fn reserve(&self, principal: &Principal) -> Option<TaskPermit> {
         let permit = Arc::clone(&self.running).try_acquire_owned().ok()?;
-        let mut owned = self.owned();
+        let mut owned = self.owned.lock();
         make_room(&mut owned, principal.name()).then_some(permit)
     }
 
@@ -103,7 +104,7 @@ impl Tasks {
     /// Returns true if another task of a principal can be tracked, such as one that another server
     /// has started. If the principal has too many finished tasks, the oldest are forgotten.
     pub(super) fn tracks_more(&self, principal: &Principal) -> bool {
-        make_room(&mut self.owned(), principal.name())
+        make_room(&mut self.owned.lock(), principal.name())
     }
 
     /// Starts a task. One that another server has started keeps its `id`, and needs no permit.
@@ -136,7 +137,7 @@ impl Tasks {
             end,
         };
         task.task_id = id.unwrap_or(task.task_id);
-        self.owned().insert(task.task_id.clone(), owned);
+        self.owned.lock().insert(task.task_id.clone(), owned);
         task
     }
 
@@ -164,14 +165,14 @@ impl Tasks {
 
     /// Forgets a task that another server continues, unless this server has taken it back.
     pub(super) fn forget(&self, id: &str, local_id: &str) {
-        let mut owned = self.owned();
+        let mut owned = self.owned.lock();
         if owned.get(id).is_some_and(|task| task.local_id == local_id) {
             owned.remove(id);
         }
     }
 
     pub(super) fn stop(&self) {
-        self.owned().values().for_each(|task| task.manager.shutdown());
+        self.owned.lock().values().for_each(|task| task.manager.shutdown());
     }
 
     /// Returns whether this server has the task.
@@ -180,7 +181,7 @@ impl Tasks {
     }
 
     fn find(&self, principal: &Principal, id: &str) -> Result<(TaskManager, String), ErrorData> {
-        let mut owned = self.owned();
+        let mut owned = self.owned.lock();
         match owned.get(id) {
             Some(task) if task.is_expired() => drop(owned.remove(id)),
             Some(task) if task.owner == principal.name() => {
@@ -189,10 +190,6 @@ impl Tasks {
             _ => {}
         }
         Err(ErrorData::invalid_params("there is no task of this id", None))
-    }
-
-    fn owned(&self) -> MutexGuard<'_, HashMap<String, OwnedTask>> {
-        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -243,7 +240,7 @@ mod tests {
     }
 
     async fn ended(tasks: &Tasks, id: &str) {
-        while tasks.owned()[id].end.get().is_none() {
+        while tasks.owned.lock()[id].end.get().is_none() {
             tokio::task::yield_now().await;
         }
     }
@@ -258,7 +255,7 @@ mod tests {
         }
         assert!(!tasks.tracks_more(&one) && !tasks.tracks_more(&principal("c")));
 
-        let local_id = tasks.owned()["0"].local_id.clone();
+        let local_id = tasks.owned.lock()["0"].local_id.clone();
         tasks.forget("0", "another one");
         assert!(!tasks.tracks_more(&one));
         tasks.forget("0", &local_id);
@@ -293,7 +290,7 @@ mod tests {
         }
         let (first, last) = (tasks.get(&owner, "0"), tasks.get(&owner, "79"));
         assert!(first.is_err() && last.is_ok());
-        let kept: usize = tasks.owned().values().map(OwnedTask::bytes).sum();
+        let kept: usize = tasks.owned.lock().values().map(OwnedTask::bytes).sum();
         assert!(kept <= OWNED_BYTES_MAX + 2 * 1024 * 1024, "{kept}");
         // Results of others are not forgotten for it.
         spawn(&tasks, &principal("b"), "other", Box::pin(async { Err(TaskExit::Cancelled) }));

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::{COPIES, FilePart, FileState, PUBLIC_KEY, copies};
 use crate::checkpoint::{LogCheckpoint, TOMBSTONES, checkpoint_name};
@@ -229,7 +231,7 @@ impl LogCopy {
         }
         let process = process_of(name);
         let process = process.ok_or_else(|| CopyError::Name(name.chars().take(64).collect()))?;
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         let owner = owners.entry(process.to_owned()).or_insert_with(|| self.folder.clone());
         if *owner != self.folder {
             return Err(CopyError::Collision(name.to_owned()));

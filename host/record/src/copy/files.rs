@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
+use parking_lot::Mutex;
 
 use super::{ChangedFile, FilePart, FileState};
 use crate::checkpoint::{TOMBSTONES, checkpoint_name, read_checkpoint};
@@ -61,7 +61,7 @@ impl LogFiles {
         count_max: usize,
     ) -> Result<Vec<ChangedFile>, RecordError> {
         let (mut files, mut compressed) = (Vec::new(), HashMap::new());
-        let mut last = self.compressed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.compressed.lock();
         for segment in SegmentFile::list(&self.directory)? {
             let known = last.remove(segment.stem()).filter(|_| segment.is_compressed());
             let Some(changed) = known.or_else(|| self.changed(&segment)) else { continue };
@@ -143,7 +143,7 @@ impl LogFiles {
         bytes_max: usize,
     ) -> Result<(Vec<u8>, bool), RecordError> {
         let failure = |error| RecordError::file(&segment.name(), error);
-        let mut last = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.open.lock();
         let known = last.take().filter(|open| open.name == segment.stem() && open.offset == offset);
         let mut open = match known {
             Some(open) => open,

@@ -192,10 +192,10 @@ async fn the_next_sink_gets_the_calls_and_gives_the_numbers() {
             self.1
         }
         fn end(&self, number: Option<u64>, _: &ObservedCall<'_>, _: &Completion) {
-            self.0.lock().unwrap().push(number);
+            self.0.lock().push(number);
         }
         fn refused(&self, _: &str, _: &RefusedCall, _: &CallContext) {
-            self.0.lock().unwrap().push(Some(u64::MAX));
+            self.0.lock().push(Some(u64::MAX));
         }
     }
     for given in [None, Some(7)] {
@@ -209,7 +209,7 @@ async fn the_next_sink_gets_the_calls_and_gives_the_numbers() {
             call.as_mut().await.unwrap();
         }
         let _ = tools.call("none", None, &context).await;
-        assert_eq!(*numbers.0.lock().unwrap(), [given, given, given, Some(u64::MAX)]);
+        assert_eq!(*numbers.0.lock(), [given, given, given, Some(u64::MAX)]);
     }
 }
 

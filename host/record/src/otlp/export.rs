@@ -3,9 +3,10 @@
 //! The log is the buffer: a task follows its segments and sends their spans, and reads on only when
 //! they were accepted. Calls never wait for it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -88,7 +89,7 @@ impl OtlpExport {
     /// Returns the state of the export.
     #[must_use]
     pub fn health(&self) -> OtlpHealth {
-        self.health.lock().clone()
+        self.health.0.lock().clone()
     }
 
     /// Sends what is in the log and ends the export, within two seconds. Close the recorder first,
@@ -160,7 +161,7 @@ impl ExportTask {
 impl SharedHealth {
     /// Notes a failure, and warns about the first one of several.
     pub(super) fn fail(&self, error: &str) {
-        let mut health = self.lock();
+        let mut health = self.0.lock();
         if !std::mem::replace(&mut health.is_failing, true) {
             tracing::warn!(target: "cofferdam::record", %error, "cannot export spans");
         }
@@ -168,11 +169,7 @@ impl SharedHealth {
     }
 
     fn change(&self, change: impl FnOnce(&mut OtlpHealth)) {
-        change(&mut self.lock());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OtlpHealth> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        change(&mut self.0.lock());
     }
 }
 

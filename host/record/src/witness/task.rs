@@ -2,9 +2,10 @@
 //! delays no call and no checkpoint.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -59,7 +60,7 @@ impl WitnessTask {
     /// Returns the state of the offers.
     #[must_use]
     pub fn health(&self) -> WitnessHealth {
-        lock(&self.health).clone()
+        self.health.lock().clone()
     }
 
     /// Offers the last checkpoints and ends, within two seconds. Close the recorder first.
@@ -90,14 +91,10 @@ async fn offer(
             failure = Some(error.to_string());
         }
     }
-    let mut health = lock(health);
+    let mut health = health.lock();
     let was_failing = std::mem::replace(&mut health.is_failing, failure.is_some());
     if let (Some(error), false) = (&failure, was_failing) {
         tracing::warn!(target: "cofferdam::record", %error, "a checkpoint was not witnessed");
     }
     health.error = failure.or(health.error.take());
-}
-
-fn lock(health: &Mutex<WitnessHealth>) -> std::sync::MutexGuard<'_, WitnessHealth> {
-    health.lock().unwrap_or_else(PoisonError::into_inner)
 }

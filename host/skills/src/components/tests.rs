@@ -131,7 +131,7 @@ async fn the_content_is_looked_at_each_time_and_loaded_once() {
             .await
             .unwrap();
     }
-    assert_eq!(scene.scripts.cached.lock().unwrap().len(), CACHED_MAX);
+    assert_eq!(scene.scripts.cached.lock().len(), CACHED_MAX);
 }
 
 #[tokio::test]

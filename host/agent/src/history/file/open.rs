@@ -2,13 +2,13 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cap_fs_ext::{
     FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _,
 };
 use cap_std::fs::{Dir, OpenOptions};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::history::HistoryError;
 
@@ -97,8 +97,7 @@ pub(super) fn take_turn(
     let metadata = metadata.map_err(|error| HistoryError::Io { file: name.to_owned(), error })?;
     let number = (metadata.dev() ^ metadata.ino()) as usize % TURNS.len();
     let [first, ..] = &TURNS;
-    // The mutex guards no data that a panicking thread could leave inconsistent.
-    let here = TURNS.get(number).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner);
+    let here = TURNS.get(number).unwrap_or(first).lock();
     let started = Instant::now();
     loop {
         let locked = match purpose {

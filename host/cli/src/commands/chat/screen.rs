@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use cofferdam_agent::{
 use cofferdam_engine::Plugin;
 use cofferdam_terminal::MarkdownStyler;
 use cofferdam_tool::Toolset;
+use parking_lot::Mutex;
 
 use crate::{explain, file_changes, print, progress};
 
@@ -129,7 +130,7 @@ impl Screen {
     pub(super) fn update(&self, update: &Update) -> anyhow::Result<()> {
         // The next reply numbers its calls from the beginning.
         if update.role == Some(Role::Tool) {
-            self.state().arriving.clear();
+            self.state.lock().arriving.clear();
         }
         for delta in &update.deltas {
             match delta {
@@ -140,7 +141,7 @@ impl Screen {
                     self.end_line()?;
                 }
                 Delta::Text(text) => self.text(text)?,
-                Delta::Call { index, call } => self.state().add_part(*index, call),
+                Delta::Call { index, call } => self.state.lock().add_part(*index, call),
                 Delta::Content(MessageContent::Text(text)) => {
                     self.end_line()?;
                     self.text(&text.text)?;
@@ -159,7 +160,7 @@ impl Screen {
     /// Ends the current line of the model's text, if there is one.
     pub(super) fn end_line(&self) -> anyhow::Result<()> {
         progress::clear();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let end = state.markdown.finish();
         if !end.is_empty() {
             print::unescaped(end.as_bytes())?;
@@ -170,7 +171,7 @@ impl Screen {
     /// Ends the output of the turn.
     pub(super) fn end_turn(&self) -> anyhow::Result<()> {
         self.end_line()?;
-        *self.state() = ScreenState::default();
+        *self.state.lock() = ScreenState::default();
         Ok(())
     }
 
@@ -179,7 +180,7 @@ impl Screen {
             return Ok(());
         }
         progress::clear();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_in_line = !text.ends_with('\n');
         if !self.is_styled {
             return print::more(text);
@@ -190,14 +191,14 @@ impl Screen {
 
     /// Remembers the name of a call for its result.
     pub(super) fn note_call(&self, call: &FunctionCall) {
-        self.state().add_call(call);
+        self.state.lock().add_call(call);
     }
 
     /// Shows the result of a call that was not run, and was therefore not shown yet: its tool does
     /// not exist, or the user denied it.
     fn result(&self, result: &FunctionResult) -> anyhow::Result<()> {
         let name = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let name = state.take_name(&result.call_id);
             // Each call has one result. A model may reuse the id for a later call.
             if state.shown.remove(&result.call_id) {
@@ -257,27 +258,22 @@ impl Screen {
 
     /// Returns the number of results that can be shown.
     pub(super) fn result_count(&self) -> usize {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).0.len()
+        self.results.lock().0.len()
     }
 
     /// Returns a call with its result; 1 is the last call.
     pub(super) fn earlier_result(&self, back: usize) -> Option<String> {
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.results.lock();
         let index = results.0.len().checked_sub(back)?;
         results.0.get(index).cloned()
     }
 
     fn started(&self, call_id: &str, name: &str, arguments: &str) {
-        self.state().shown.insert(call_id.to_owned());
+        self.state.lock().shown.insert(call_id.to_owned());
         // Text of the model comes before its calls. A closed standard output is reported with the
         // next text.
         let _ = self.end_line();
         print::note(format!("> {name} {}", short(arguments)).trim_end());
-    }
-
-    fn state(&self) -> MutexGuard<'_, ScreenState> {
-        // No operation can panic in the middle of a change, so a poisoned state is consistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -304,7 +300,7 @@ impl Middleware<FunctionContext> for ShowCalls {
         let call = format!("{} {arguments}", context.tool.name);
         let result = context.result.as_ref().map_or(end, |value| value.text().to_string());
         let results = &self.0.results;
-        results.lock().unwrap_or_else(PoisonError::into_inner).push(&call, &result);
+        results.lock().push(&call, &result);
         if let Some(record) = &context.record {
             if record.is_dry_run && !record.files.is_empty() {
                 file_changes::show(record);

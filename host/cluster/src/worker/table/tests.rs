@@ -117,7 +117,7 @@ async fn results_are_forgotten_after_a_while_and_when_there_are_too_many() {
         ended(&result());
     }
     assert_eq!(table.ask(third, INBOX), OfferStatus::Unknown);
-    assert!(table.lock().offers.len() <= ENDED_MAX);
+    assert!(table.state.lock().offers.len() <= ENDED_MAX);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +135,7 @@ async fn results_that_were_received_take_no_room() {
         table.forget(ended());
     }
     assert_eq!(table.ask(lost, INBOX), OfferStatus::Ended(result()));
-    let state = table.lock();
+    let state = table.state.lock();
     assert_eq!((state.offers.len(), state.ended.len()), (1, 1));
 }
 

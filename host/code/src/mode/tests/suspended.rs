@@ -19,7 +19,7 @@ impl LedgerSeal for PrefixSeal {
 
     fn open(&self, sealed: &str) -> Result<Vec<u8>, LedgerError> {
         let ledger = sealed.strip_prefix("sealed:").ok_or(LedgerError::Invalid)?;
-        match self.0.lock().unwrap().insert(ledger.to_owned()) {
+        match self.0.lock().insert(ledger.to_owned()) {
             true => Ok(ledger.as_bytes().to_vec()),
             false => Err(LedgerError::Used),
         }
@@ -41,7 +41,7 @@ impl InnerCalls for Keeper {
     }
 
     fn ended(&self, _: &InnerCall<'_>, record: &CallRecord) {
-        self.labels.lock().unwrap().push(record.label.clone());
+        self.labels.lock().push(record.label.clone());
     }
 
     fn ledger_bytes_max(&self) -> usize {
@@ -49,7 +49,7 @@ impl InnerCalls for Keeper {
     }
 
     fn suspend(&self, program: SuspendedProgram) -> bool {
-        *self.kept.lock().unwrap() = Some(program);
+        *self.kept.lock() = Some(program);
         true
     }
 
@@ -108,9 +108,9 @@ impl Process {
         };
         let program = serde_json::from_str(WRITES).unwrap();
         let completion = super::run(&self.toolset, program, &context).await;
-        let labels = keeper.labels.lock().unwrap().clone();
-        *self.labels.lock().unwrap() = labels;
-        let kept = keeper.kept.lock().unwrap().take();
+        let labels = keeper.labels.lock().clone();
+        *self.labels.lock() = labels;
+        let kept = keeper.kept.lock().take();
         (completion.outcome, kept)
     }
 
@@ -156,7 +156,7 @@ async fn another_process_continues_the_program_and_repeats_no_call() {
     assert_eq!((second.calls(), again), (1, None));
     // A label policy learns about repeated results as well.
     let untrusted = Some(Label::untrusted());
-    assert_eq!(*second.labels.lock().unwrap(), [untrusted.clone(), untrusted]);
+    assert_eq!(*second.labels.lock(), [untrusted.clone(), untrusted]);
     assert!(second.guarded.has("a").await && second.guarded.has("b").await);
     let (outcome, _) = second.run(decided(&kept, true)).await;
     assert!(message(&outcome).contains("its ledger was used before"), "{outcome:?}");

@@ -1,8 +1,8 @@
 //! Model and tools of a conversation that runs again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -18,6 +18,7 @@ use cofferdam_tool::{
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::recorded::RecordedTurn;
 use super::{ConversationDifference, ConversationReport};
@@ -124,18 +125,18 @@ impl TurnReplay {
 
 impl ReplayProgress {
     pub(super) fn begin(&self, turn: usize) {
-        let mut progress = self.lock();
+        let mut progress = self.0.lock();
         progress.turn = turn;
         progress.different.clear();
     }
 
     pub(super) fn report(&self) -> ConversationReport {
-        self.lock().report.clone()
+        self.0.lock().report.clone()
     }
 
     /// Adds a difference, of a call or of the turn.
     pub(super) fn add(&self, call: Option<DifferentCall<'_>>, difference: ReplayDifference) {
-        let mut progress = self.lock();
+        let mut progress = self.0.lock();
         let turn = progress.turn;
         progress.different.extend(call.map(|call| call.call_id.to_owned()));
         progress.report.differences.push(ConversationDifference {
@@ -145,10 +146,6 @@ impl ReplayProgress {
             id: call.and_then(|call| call.id.map(str::to_owned)),
             difference,
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ProgressState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,7 +174,7 @@ impl RecordedReplies {
         let results = request.messages.iter().flat_map(|message| message.results());
         for replayed in results {
             let Some(recorded) = step.results.get(&replayed.call_id) else { continue };
-            let is_known = self.progress.lock().different.contains(&replayed.call_id);
+            let is_known = self.progress.0.lock().different.contains(&replayed.call_id);
             let text = redacted_text(&replayed.result);
             if !is_known && (text != recorded.result || replayed.is_error != recorded.is_error) {
                 let call_id = replayed.call_id.as_str();
@@ -239,11 +236,11 @@ impl RecordedResults {
                 Ok(Some(outcome)) => return outcome,
                 Ok(None) => return recorded_outcome(recorded),
                 Err(reason) => {
-                    self.replay.progress.lock().report.failed.push((entry.id.clone(), reason));
+                    self.replay.progress.0.lock().report.failed.push((entry.id.clone(), reason));
                 }
             }
         }
-        self.replay.progress.lock().report.calls_from_log += 1;
+        self.replay.progress.0.lock().report.calls_from_log += 1;
         recorded_outcome(recorded)
     }
 
@@ -262,7 +259,7 @@ impl RecordedResults {
         let plugin = plugin.map_err(|error| format!("{error:#}"))?;
         let ran = run_to_end(&plugin, &recording).await;
         let (report, completion) = ran.map_err(|error| error.to_string())?;
-        let mut progress = self.replay.progress.lock();
+        let mut progress = self.replay.progress.0.lock();
         progress.report.calls += 1;
         progress.report.calls_in_other_components += usize::from(!report.is_same_component);
         progress.report.gaps.extend(report.gaps.iter().cloned());

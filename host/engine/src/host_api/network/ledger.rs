@@ -1,12 +1,13 @@
 //! Network use of a call, and refusals, for the call record.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cofferdam_network::{AddressClass, NetworkError};
 use cofferdam_tool::permission::{AddressRange, Host, SocketRule};
 use cofferdam_tool::record::{HostContact, Refusal};
 use cofferdam_tool::{CallRecord, Permission};
+use parking_lot::Mutex;
 
 /// Maximum number of refusals in a record; a guest could try any number of hosts.
 const REFUSALS_MAX: usize = 64;
@@ -24,18 +25,15 @@ struct Entries {
 
 impl TrafficLedger {
     // Entries stay valid if another thread panicked while it held the lock.
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 
     /// Records the target of a request or a connection, before it is made.
     pub(super) fn contact(&self, host: &Host, port: u16) {
-        self.entries().contacts.add_host(HostContact { host: host.to_string(), port, requests: 1 });
+        self.0.lock().contacts.add_host(HostContact { host: host.to_string(), port, requests: 1 });
     }
 
     /// Returns whether a request or a connection was made.
     pub(super) fn has_contacts(&self) -> bool {
-        !self.entries().contacts.hosts.is_empty()
+        !self.0.lock().contacts.hosts.is_empty()
     }
 
     /// Records an error if it is a refusal or a limit, which an operator could change.
@@ -71,7 +69,7 @@ impl TrafficLedger {
 
     /// Adds a refusal.
     pub(super) fn add(&self, refusal: Refusal) {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         let has_room = entries.refused.len() < REFUSALS_MAX;
         let is_same = |other: &&mut Refusal| other.capability == refusal.capability;
         match entries.refused.iter_mut().find(is_same) {
@@ -82,7 +80,7 @@ impl TrafficLedger {
     }
 
     pub(super) fn report(&self, record: &mut CallRecord) {
-        let entries = self.entries();
+        let entries = self.0.lock();
         record.refused.extend(entries.refused.iter().cloned());
         for contact in &entries.contacts.hosts {
             record.add_host(contact.clone());

@@ -7,7 +7,7 @@
 //! except for what connecting itself needs.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofferdam_network::{Resolver, admitted};
@@ -15,6 +15,7 @@ use cofferdam_tool::CallRecord;
 use cofferdam_tool::permission::{
     AddressRange, Host, SocketProtocol, SocketRule, is_public_address,
 };
+use parking_lot::Mutex;
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets as p2;
@@ -76,7 +77,7 @@ impl AllowedAddresses {
 
     /// Returns whether the guest has reached something, or looked up a name.
     pub(super) fn is_used(&self) -> bool {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.lock();
         !found.is_empty() || self.ledger.has_contacts()
     }
 
@@ -123,7 +124,7 @@ impl AllowedAddresses {
 
     /// Returns the granted name behind an address that a lookup of this call has returned.
     fn looked_up(&self, wanted: &SocketRule, address: IpAddr) -> Option<SocketRule> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.lock();
         let is_it = |found: &&ResolvedAddress| {
             found.address == address
                 && (found.rule.protocol, found.rule.port) == (wanted.protocol, wanted.port)
@@ -156,7 +157,7 @@ impl AllowedAddresses {
             }
             return Err(ErrorCode::AccessDenied);
         }
-        let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.found.lock();
         for address in addresses.iter().filter(|address| is_public_address(**address)) {
             for rule in &rules {
                 let found = ResolvedAddress { rule: (*rule).clone(), address: *address };

@@ -59,7 +59,7 @@ fn running(calls: &mut [Call]) -> usize {
 }
 
 fn is_idle(admission: &Admission) -> bool {
-    let state = admission.0.lock();
+    let state = admission.0.state.lock();
     state.plugins.is_empty() && (state.calls, state.memory_bytes, state.waiting) == (0, 0, 0)
 }
 
@@ -118,7 +118,7 @@ fn a_flood_fills_its_own_queue_only() {
     let second: Vec<_> = std::iter::from_fn(|| Call::admit(&admission, 2).ok()).collect();
     assert_eq!(second.len(), 9);
     assert!(Call::admit(&admission, 3).is_ok());
-    assert_eq!(admission.0.lock().waiting, 20 + 1 + 9);
+    assert_eq!(admission.0.state.lock().waiting, 20 + 1 + 9);
     drop((flood, second));
 }
 
@@ -194,7 +194,7 @@ fn check(admission: &Admission, calls: &mut [(usize, Call)]) {
     let running: u64 = runs.values().sum();
     let waiting = calls.len() - usize::try_from(running).unwrap();
     let shared = &admission.0;
-    let state = shared.lock();
+    let state = shared.state.lock();
     assert_eq!(
         (state.calls, state.waiting),
         (running, u64::try_from(waiting).unwrap()),
@@ -216,7 +216,7 @@ proptest! {
         let mut calls = Vec::<(usize, Call)>::new();
         for step in plan {
             let waited: Vec<_> = calls.iter_mut().map(|(_, call)| !call.runs()).collect();
-            let calls_of = |plugin| admission.0.lock().plugins.get(&name(plugin)).map_or(0, |usage| usage.calls);
+            let calls_of = |plugin| admission.0.state.lock().plugins.get(&name(plugin)).map_or(0, |usage| usage.calls);
             let mut held: Vec<_> = (0..4).map(calls_of).collect();
             match step {
                 Step::Admit { plugin } => match Call::admit(&admission, plugin) {

@@ -1,8 +1,8 @@
 //! Time limits that do not count the time in which the user logs in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Shortest time between two looks whether the user is still logging in.
@@ -29,7 +29,7 @@ pub(super) struct RunningLogin<'t>(&'t LoginTime);
 impl LoginTime {
     /// Begins a login. Time in which several take place counts once.
     pub(super) fn begin(&self) -> RunningLogin<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.running += 1;
         state.since.get_or_insert_with(Instant::now);
         RunningLogin(self)
@@ -58,18 +58,14 @@ impl LoginTime {
     }
 
     fn total(&self) -> Duration {
-        let state = self.lock();
+        let state = self.state.lock();
         state.earlier + state.since.map(|since| since.elapsed()).unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LoginState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for RunningLogin<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.running = state.running.saturating_sub(1);
         if state.running == 0 {
             let spent = state.since.take().map(|since| since.elapsed());

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rmcp::transport::auth::CredentialRefreshGuard;
 use rmcp::transport::{AuthError, CredentialStore as RmcpStore, StoredCredentials};
 use serde::Deserialize;
@@ -86,35 +87,31 @@ struct MemoryLock {
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
-        self.locked.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.locked.lock().remove(&self.key);
     }
 }
 
 impl CredentialStore for MemoryCredentials {
     fn load(&self, key: &str) -> io::Result<Option<String>> {
-        Ok(self.texts.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned())
+        Ok(self.texts.lock().get(key).cloned())
     }
 
     fn save(&self, key: &str, text: &str) -> io::Result<()> {
-        self.texts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key.to_owned(), text.to_owned());
+        self.texts.lock().insert(key.to_owned(), text.to_owned());
         Ok(())
     }
 
     fn clear(&self, key: &str) -> io::Result<()> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.texts.lock().remove(key);
         Ok(())
     }
 
     fn keys(&self) -> io::Result<Vec<String>> {
-        Ok(self.texts.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect())
+        Ok(self.texts.lock().keys().cloned().collect())
     }
 
     fn try_lock(&self, key: &str) -> io::Result<Option<Box<dyn Send>>> {
-        let is_free =
-            self.locked.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        let is_free = self.locked.lock().insert(key.to_owned());
         let lock = || MemoryLock { key: key.to_owned(), locked: Arc::clone(&self.locked) };
         Ok(is_free.then(|| Box::new(lock()) as _))
     }
@@ -250,14 +247,6 @@ impl OneServer {
         Self { store, key, uses, rejected, is_refreshing: Arc::default() }
     }
 
-    fn uses(&self) -> MutexGuard<'_, StoredUse> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rejected(&self) -> MutexGuard<'_, Option<String>> {
-        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until no other process replaces the credentials.
     async fn lock(&self) -> Result<Box<dyn Send>, AuthError> {
         let waited_since = Instant::now();
@@ -364,13 +353,13 @@ fn failed(error: impl std::fmt::Display) -> AuthError {
 #[async_trait]
 impl RmcpStore for OneServer {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let uses = *self.uses();
+        let uses = *self.uses.lock();
         if uses == StoredUse::Never {
             return Ok(None);
         }
         let text = self.store.load(&self.key).map_err(failed)?;
         let text = text.filter(|text| uses == StoredUse::Full || !has_expired(text));
-        let text = text.filter(|text| self.rejected().as_ref() != Some(text));
+        let text = text.filter(|text| self.rejected.lock().as_ref() != Some(text));
         text.map(|text| serde_json::from_str(&text)).transpose().map_err(failed)
     }
 
@@ -382,7 +371,7 @@ impl RmcpStore for OneServer {
             false => Some(self.lock().await?),
         };
         self.store.save(&self.key, &text).map_err(failed)?;
-        *self.uses() = StoredUse::Full;
+        *self.uses.lock() = StoredUse::Full;
         Ok(())
     }
 
@@ -393,7 +382,7 @@ impl RmcpStore for OneServer {
     /// Leaves out the credentials until others are stored, so that their refresh token is not sent
     /// again.
     async fn on_refresh_token_rejected(&self, _: &StoredCredentials) -> Result<(), AuthError> {
-        *self.rejected() = self.store.load(&self.key).map_err(failed)?;
+        *self.rejected.lock() = self.store.load(&self.key).map_err(failed)?;
         Ok(())
     }
 

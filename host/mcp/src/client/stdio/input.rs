@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::TxJsonRpcMessage;
@@ -35,10 +36,6 @@ pub(super) struct ServerInput {
 struct WaitingRequests(Arc<Mutex<HashMap<RequestId, CancellationToken>>>);
 
 impl WaitingRequests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a message if it is a request, and returns its id.
     fn add(
         &self,
@@ -46,7 +43,7 @@ impl WaitingRequests {
         withdrawn: &CancellationToken,
     ) -> Option<RequestId> {
         let JsonRpcMessage::Request(request) = message else { return None };
-        self.lock().insert(request.id.clone(), withdrawn.clone());
+        self.0.lock().insert(request.id.clone(), withdrawn.clone());
         Some(request.id.clone())
     }
 
@@ -58,7 +55,7 @@ impl WaitingRequests {
             return false;
         };
         let id = cancelled.params.request_id.as_ref();
-        let removed = id.and_then(|id| self.lock().remove(id));
+        let removed = id.and_then(|id| self.0.lock().remove(id));
         removed.inspect(CancellationToken::cancel).is_some()
     }
 }
@@ -97,12 +94,12 @@ impl ServerInput {
             // A message that is larger than the limit needs all of it.
             let bytes = u32::try_from(line.len().min(UNREAD_BYTES_MAX)).unwrap_or(u32::MAX);
             let Ok(_room) = room.try_acquire_many_owned(bytes) else {
-                request.map(|id| waiting.lock().remove(&id));
+                request.map(|id| waiting.0.lock().remove(&id));
                 return Err(io::Error::other(Unread));
             };
             let writing = async {
                 let mut pipe = pipe.lock().await;
-                if request.is_some_and(|id| waiting.lock().remove(&id).is_none()) {
+                if request.is_some_and(|id| waiting.0.lock().remove(&id).is_none()) {
                     return Ok(());
                 }
                 let pipe = pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;

@@ -1,11 +1,11 @@
 //! Scripted server.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cofferdam_tool::CallContext;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -71,10 +71,6 @@ pub struct Scripted {
     pub(super) on_hang: Option<CancellationToken>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Scripted {
     pub(super) fn new(steps: Vec<Step>) -> Self {
         Self {
@@ -96,21 +92,21 @@ impl Scripted {
     /// Returns the methods and parameters that were sent.
     #[must_use]
     pub fn sent(&self) -> Vec<(&'static str, Value)> {
-        lock(&self.sent).clone()
+        self.sent.lock().clone()
     }
 
     /// Returns the pauses between requests, in seconds.
     #[must_use]
     pub fn pauses_s(&self) -> Vec<f64> {
-        lock(&self.played).sleeps_s.clone()
+        self.played.lock().sleeps_s.clone()
     }
 
     pub(super) fn played(&self) -> Played {
-        lock(&self.played).clone()
+        self.played.lock().clone()
     }
 
     fn note(&self, method: &str, parameters: &Map<String, Value>) {
-        let mut played = lock(&self.played);
+        let mut played = self.played.lock();
         let task = parameters.get("task");
         played.requests.push(if task.is_some() {
             format!("{method} +task")
@@ -132,12 +128,12 @@ impl Remote for Scripted {
         _call: &CallContext,
     ) -> Result<Value, RequestError> {
         self.note(method, &parameters);
-        lock(&self.sent).push((method, Value::Object(parameters)));
+        self.sent.lock().push((method, Value::Object(parameters)));
         if method == "tasks/cancel" {
             return Ok(json!({}));
         }
-        let connection = lock(&self.played).reconnects;
-        let step = lock(&self.steps).pop_front();
+        let connection = self.played.lock().reconnects;
+        let step = self.steps.lock().pop_front();
         match step {
             Some(Step::Answer(result)) => Ok(result),
             Some(Step::Error { code, message }) => {
@@ -158,8 +154,8 @@ impl Remote for Scripted {
     }
 
     async fn reconnect(&self, _lost: u64) -> Result<(), ReconnectFailed> {
-        lock(&self.played).reconnects += 1;
-        let mut steps = lock(&self.steps);
+        self.played.lock().reconnects += 1;
+        let mut steps = self.steps.lock();
         if matches!(steps.front(), Some(Step::NoReconnect)) {
             steps.pop_front();
             return Err(ReconnectFailed("no server".to_owned()));
@@ -168,7 +164,7 @@ impl Remote for Scripted {
     }
 
     async fn pause(&self, duration: Duration) {
-        lock(&self.played).sleeps_s.push(duration.as_secs_f64());
+        self.played.lock().sleeps_s.push(duration.as_secs_f64());
         if self.sleeps_really {
             tokio::time::sleep(duration).await;
         }

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
@@ -92,17 +93,13 @@ impl Session {
         (Arc::clone(&session), SessionTransport { session, from_client })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }
 
     /// Ends the session: its streams end, and its running calls are canceled.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.closed.cancel();
         state.opening = None;
         let running: Vec<_> = state.running.drain().map(|(id, _)| id).collect();
@@ -117,7 +114,7 @@ impl Session {
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionError> {
         let (opening, response) = oneshot::channel();
-        self.state().opening = Some(opening);
+        self.state.lock().opening = Some(opening);
         self.to_handler.send(message).await.map_err(|_| SessionError::Unknown)?;
         response.await.map_err(|_| SessionError::Unknown)
     }
@@ -129,7 +126,7 @@ impl Session {
     ) -> Result<Reader, SessionError> {
         // Nothing is noted of a request whose client hangs up while it waits.
         let permit = self.to_handler.reserve().await.map_err(|_| SessionError::Unknown)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if self.is_closed() {
             return Err(SessionError::Unknown);
         }
@@ -154,7 +151,7 @@ impl Session {
     /// Passes a notification or an answer to the handler.
     pub(super) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.last_used = Instant::now();
             match &message {
                 ClientJsonRpcMessage::Response(response) => {
@@ -183,14 +180,14 @@ impl Session {
 
     /// Opens the standalone stream at the first event that no stream has delivered.
     pub(super) fn listen(self: &Arc<Self>) -> Option<Reader> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let event = state.standalone.taken;
         self.reader(&mut state, EventId { event, call: None }, true)
     }
 
     /// Continues a stream after an event.
     pub(super) fn resume(self: &Arc<Self>, last: EventId) -> Option<Reader> {
-        self.reader(&mut self.state(), last, false)
+        self.reader(&mut self.state.lock(), last, false)
     }
 
     fn reader(self: &Arc<Self>, state: &mut State, last: EventId, is_new: bool) -> Option<Reader> {
@@ -210,7 +207,7 @@ impl Session {
         reader: &mut Position,
         context: &Context<'_>,
     ) -> Poll<Option<ServerSseMessage>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match state.stream(reader.call) {
             Some(stream) if !self.is_closed() => stream.poll(reader, context),
             _ => Poll::Ready(None),
@@ -219,7 +216,7 @@ impl Session {
 
     /// Notes that a reader has gone.
     pub(super) fn leave(&self, reader: &Position) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(stream) = state.stream(reader.call) {
             stream.remove_reader(reader.id);
         }
@@ -230,7 +227,7 @@ impl Session {
 
     /// Adds a message of the handler to the stream that it belongs to.
     fn deliver(&self, message: ServerJsonRpcMessage) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match &message {
             ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => {
                 state.answer(message);
@@ -261,7 +258,7 @@ impl Session {
 
     /// Returns the time at which to look for what is no longer needed.
     fn check_time(&self) -> Instant {
-        let state = self.state();
+        let state = self.state.lock();
         let soon = Instant::now() + Duration::from_mins(1);
         if state.is_in_use() { soon } else { soon.min(state.last_used + IDLE_MAX) }
     }
@@ -269,7 +266,7 @@ impl Session {
     /// Forgets old calls, and ends the session if it has been idle for too long.
     fn check(&self) {
         let is_idle = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.forget_calls();
             !state.is_in_use() && state.last_used.elapsed() >= IDLE_MAX
         };
@@ -378,7 +375,7 @@ impl Transport<RoleServer> for SessionTransport {
             tokio::select! {
                 biased;
                 () = self.session.closed.cancelled() => {
-                    let id = self.session.state().cancelled.pop()?;
+                    let id = self.session.state.lock().cancelled.pop()?;
                     return Some(cancellation(id));
                 }
                 message = self.from_client.recv() => return message,

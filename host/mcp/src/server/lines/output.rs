@@ -3,10 +3,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
@@ -38,7 +39,7 @@ impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
 
     /// Adds a message as a line, whole or not at all.
     pub(super) fn add(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let before = waiting.len();
         match serde_json::to_writer(&mut *waiting, message) {
             Ok(()) => {
@@ -53,7 +54,7 @@ impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
     }
 
     pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.waiting.lock().is_empty()
     }
 
     /// Writes all lines that are queued.
@@ -103,7 +104,7 @@ impl<W> LineWriter<W> {
     /// Takes over the queued lines, after the rest of the previous ones. Returns whether there is
     /// anything to write.
     fn take(&mut self, waiting: &Mutex<Vec<u8>>) -> bool {
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = waiting.lock();
         self.writing.extend_from_slice(&waiting);
         waiting.clear();
         waiting.shrink_to(RETAINED_BYTES_MAX);
@@ -126,7 +127,7 @@ impl AsyncWrite for BufferedLines {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
