@@ -18,6 +18,9 @@ import { encode, MessageTooLong } from "./wire.js";
 /** @import { ResultMessage } from "./result.js" */
 /** @import { Message } from "./wire.js" */
 
+/** Maximum number of calls in progress; further calls wait. A host refuses more. */
+const CALLS_MAX = 1024;
+
 /**
  * Call in progress.
  *
@@ -37,7 +40,14 @@ export class Calls {
   #running = new Map();
   /** @type {Map<number, AbortController>} */
   #requests = new Map();
+  /**
+   * Wake calls that wait for one of `CALLS_MAX`, the first one first.
+   *
+   * @type {Set<() => void>}
+   */
+  #waiting = new Set();
   #lastId = 0;
+  #isClosing = false;
   #hasEnded = false;
 
   /**
@@ -69,6 +79,13 @@ export class Calls {
       const { message } = error;
       return Result.of(tool, { outcome: "refused", code: "message_too_long", message });
     }
+    // A function of the program may hold up the calls in progress until a call of its own has ended.
+    if (this.#running.size >= CALLS_MAX && this.#requests.size === 0) {
+      await this.#turn(signal);
+      if (this.#hasEnded) throw this.#connection.exitError();
+      if (signal?.aborted) return Result.of(tool, { outcome: "cancelled" }, signal.reason);
+      if (this.#isClosing) return Result.of(tool, { outcome: "cancelled" });
+    }
     const call = this.#open(id, options);
     if (signal !== undefined) this.#cancellation.add(signal, id);
     this.#connection.sendLine(line);
@@ -94,6 +111,7 @@ export class Calls {
       case "result":
         this.#running.get(message.id)?.end.resolve(/** @type {any} */ (message));
         this.#running.delete(message.id);
+        this.#wakeNext();
         break;
       case "progress":
       case "log":
@@ -114,6 +132,8 @@ export class Calls {
 
   /** Cancels all calls and waits for their results. */
   async cancelAll() {
+    this.#isClosing = true;
+    for (const wake of this.#waiting) wake();
     const ends = [...this.#running].map(([id, call]) => {
       this.#cancel(id);
       return call.end.promise;
@@ -126,8 +146,41 @@ export class Calls {
     this.#hasEnded = true;
     for (const call of this.#running.values()) call.end.resolve(undefined);
     this.#running.clear();
+    for (const wake of this.#waiting) wake();
     for (const controller of this.#requests.values()) controller.abort();
     this.#requests.clear();
+  }
+
+  /**
+   * Waits until fewer than `CALLS_MAX` calls are in progress, the host ends or the signal is aborted.
+   *
+   * @param {AbortSignal | undefined} signal
+   */
+  async #turn(signal) {
+    do {
+      /** @type {Deferred<void>} */
+      const turn = deferred();
+      const wake = () => turn.resolve();
+      this.#waiting.add(wake);
+      signal?.addEventListener("abort", wake);
+      await turn.promise;
+      signal?.removeEventListener("abort", wake);
+      this.#waiting.delete(wake);
+    } while (
+      this.#running.size >= CALLS_MAX &&
+      !this.#isClosing &&
+      !this.#hasEnded &&
+      !signal?.aborted
+    );
+    // An aborted call passes its turn on.
+    if (signal?.aborted) this.#wakeNext();
+  }
+
+  #wakeNext() {
+    const [wake] = this.#waiting;
+    if (wake === undefined) return;
+    this.#waiting.delete(wake);
+    wake();
   }
 
   /** @param {number} id */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { Cofferdam } from "cofferdam";
+import { CallCancelled, Cofferdam } from "cofferdam";
 
 import { commandLine } from "../src/flags.js";
 import { CRASH, folder, MANY, plugin, start, TEXT } from "./hosts.js";
@@ -32,6 +32,24 @@ test("tools have their declarations", () => {
   assert.equal(tools.get("file_access_delete_file")?.needsApproval, true);
   assert.deepEqual(host.unavailable, []);
   assert.match(host.version, /^\d+\.\d+\.\d+/);
+});
+
+test("more calls than a host accepts wait for their turn", async () => {
+  const controller = new AbortController();
+  const calls = Array.from({ length: 1100 }, () => host.call("ok"));
+  const aborted = host.call("ok", {}, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(aborted, CallCancelled);
+  assert.ok((await Promise.all(calls)).every(({ value }) => value === "ok"));
+});
+
+test("closing a host ends calls that wait for their turn", async (t) => {
+  const other = await start(t, { plugins: CRASH });
+  const calls = Array.from({ length: 1025 }, () => other.call("ok"));
+  const ends = Promise.allSettled(calls);
+  await other.close();
+  const { reason } = /** @type {PromiseRejectedResult} */ ((await ends)[1024]);
+  assert.ok(reason instanceof CallCancelled);
 });
 
 test("a value", async () => {

@@ -32,6 +32,18 @@ def test_calls_run_at_the_same_time(host: Cofferdam) -> None:
     asyncio.run(main())
 
 
+def test_more_calls_than_a_host_accepts_wait_for_their_turn(host: Cofferdam) -> None:
+    async def main() -> None:
+        calls = [asyncio.create_task(host.acall("ok")) for _ in range(1100)]
+        await asyncio.sleep(0)
+        calls[-1].cancel()
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(results.pop(), asyncio.CancelledError)
+        assert {getattr(result, "value", result) for result in results} == {"ok"}
+
+    asyncio.run(main())
+
+
 def test_any_loop_can_use_a_host(host: Cofferdam) -> None:
     def run() -> None:
         for _ in range(3):

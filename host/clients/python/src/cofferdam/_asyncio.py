@@ -10,10 +10,19 @@ from ._connection import Connection
 from ._requests import Handlers, answer, encode_exception
 from ._wire import Message, encode
 
+# Calls of one event loop that are in progress; further ones wait. A host refuses more than 1024,
+# and those of threads count too.
+CALLS_MAX = 1000
+
 
 async def call(connection: Connection, message: Message, handlers: Handlers) -> Message:
     """Makes a call and returns its `result` message. Cancels the call if the task is canceled."""
-    return await _Call(connection, message, handlers).run()
+    # A function of the program may hold up the calls in progress until a call of its own has ended.
+    if connection.is_answering():
+        return await _Call(connection, message, handlers).run()
+    loop = asyncio.get_running_loop()
+    async with connection.turns.setdefault(loop, asyncio.Semaphore(CALLS_MAX)):
+        return await _Call(connection, message, handlers).run()
 
 
 class _Call:

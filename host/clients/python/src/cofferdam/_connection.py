@@ -14,6 +14,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ._errors import CofferdamError, HostExited, StartError
 from ._requests import Handlers
@@ -45,6 +46,8 @@ class Connection(ABC):
         self._ids = itertools.count(1)
         self._calls: dict[int, Deliver] = {}
         self._requests: dict[int, Deliver] = {}
+        # The calls that each event loop may still start, as an `asyncio.Semaphore`.
+        self.turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._is_closed = False
         self._is_forked = False
         self._has_ended = False
@@ -109,6 +112,10 @@ class Connection(ABC):
     def close_request(self, number: int) -> bool:
         """Returns true for the first answer to a request that has not been revoked."""
         return self._requests.pop(number, None) is not None
+
+    def is_answering(self) -> bool:
+        """Returns whether the program answers a request, and may make calls to do so."""
+        return bool(self._requests)
 
     def exit_error(self) -> HostExited:
         """Returns the error for calls that wait for a host that has ended."""
