@@ -48,7 +48,12 @@ pub(super) fn check(main: &Path, platform: &Artifact) -> anyhow::Result<()> {
         let arguments: Vec<_> = arguments.iter().chain(&start).copied().collect();
         home.command("npm", &arguments).quiet().run(&folder)
     };
-    npm(&["install", text(main)?, text(&platform.path)?])?;
+    let mut install = vec!["install", text(main)?, text(&platform.path)?];
+    if platform.platform.is_static() {
+        // npm refuses packages for another C library, with which a static program runs too.
+        install.push("--force");
+    }
+    npm(&install)?;
     let program = folder.join(PROGRAM);
     home.check_program(&program)?;
     if folder.join("node_modules/cofferdam/src").is_dir() {

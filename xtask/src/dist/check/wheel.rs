@@ -1,6 +1,9 @@
 //! Installs a wheel with pip into a fresh environment, without an index.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 use super::clean::{CleanHome, check_leftovers, files_below};
 use super::{is_available, plugin};
@@ -72,10 +75,22 @@ pub(super) fn check(wheel: &Path) -> anyhow::Result<()> {
         let arguments: Vec<_> = start.iter().chain(arguments).copied().collect();
         home.command(text(&python)?, &arguments).run(home.folder())
     };
-    pip(&["install", "--no-index", text(wheel)?])?;
+    pip(&["install", "--no-index", text(&for_any_libc(wheel, home.folder())?)?])?;
     pip(&["check"])?;
     home.command(text(&python)?, &["-c", COMPARE, NAME, text(&plugin())?]).run(home.folder())?;
     home.check_program(&folder.join("bin/cofferdam"))?;
     pip(&["uninstall", "--yes", NAME])?;
     check_leftovers(&before, &files_below(&folder)?)
+}
+
+/// Returns the wheel under a name that pip accepts on every Linux. Its static program runs with
+/// every C library, and pip reads the platform from the name.
+fn for_any_libc(wheel: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    let name = wheel.file_name().and_then(|name| name.to_str()).context("a wheel has a name")?;
+    let Some((start, architecture)) = name.split_once("-musllinux_1_2_") else {
+        return Ok(wheel.to_owned());
+    };
+    let copy = folder.join(format!("{start}-linux_{architecture}"));
+    fs::copy(wheel, &copy).with_context(|| format!("cannot copy {}", wheel.display()))?;
+    Ok(copy)
 }
