@@ -27,7 +27,7 @@ use tokio::sync::{Mutex, Notify, watch};
 use super::handler::Handler;
 use super::http::HttpClient;
 use super::inbound::Inbound;
-use super::limits::{FRAME_BYTES_MAX, cut};
+use super::limits::cut;
 use super::oauth::{Authorizer, LoginTime};
 use super::question::Questions;
 use super::remote::{ReconnectFailed, Remote, RequestError};
@@ -287,7 +287,8 @@ async fn over_http(
 ) -> Result<Service, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
     config.custom_headers = endpoint.headers().collect();
-    config.max_sse_event_size = FRAME_BYTES_MAX;
+    // The SDK would neither check the revision of the new session nor list its tools.
+    config.reinit_on_expired_session = false;
     let Some(authorizer) = &http.authorizer else {
         let transport = StreamableHttpClientTransport::with_client(http.client.clone(), config);
         let transport = bounds.around(transport);

@@ -44,6 +44,8 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 const REDIRECTS_MAX: usize = 5;
 /// Minimum time before a stream that has ended is opened again, whatever the server wishes.
 const RETRY_MS_MIN: u64 = 500;
+/// Time before a stream that broke is opened again if the server names none, as for one that ended.
+const RETRY_MS: u64 = 1000;
 /// Time that the first call waits for the stream on which questions may arrive.
 const STREAM_WAIT: Duration = Duration::from_secs(1);
 
@@ -108,7 +110,6 @@ impl HttpClient {
     async fn opened_stream(
         &self,
         request: RequestBuilder,
-        event_bytes_max: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         let response = request.send().await?;
         if let Some(failed) = challenge(&response) {
@@ -119,7 +120,7 @@ impl HttpClient {
             status if !status.is_success() => {
                 Err(HttpStatusError::new(status.as_u16(), None).into())
             }
-            _ if has_media_type(&response, EVENTS) => Ok(events(response, event_bytes_max)),
+            _ if has_media_type(&response, EVENTS) => Ok(events(response, ReopenRule::Always)),
             _ => Err(StreamableHttpError::UnexpectedContentType(content_type(&response))),
         }
     }
@@ -191,20 +192,51 @@ async fn body(response: Response, bytes_max: usize) -> Result<Vec<u8>, Transport
     Ok(body)
 }
 
+/// Condition under which the SDK opens a stream again that broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReopenRule {
+    Always,
+    AfterEventId,
+}
+
+/// Body of a response with events.
+struct EventBody<B> {
+    bytes: B,
+    reader: EventReader,
+    is_reopened: bool,
+    retry_ms: u64,
+}
+
 /// Returns the events of a response. An error ends the stream.
-fn events(response: Response, bytes_max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
-    let start = Some((response.bytes_stream(), EventReader::new(bytes_max)));
-    let events = stream::unfold(start, |state| async {
-        let (mut bytes, mut reader) = state?;
+///
+/// The SDK pauses before it opens a stream again that ended, but not if the stream broke, and a
+/// server could keep it busy. That is why such an error is returned after a pause.
+fn events(response: Response, reopen: ReopenRule) -> BoxStream<'static, Result<Sse, SseError>> {
+    let body = EventBody {
+        bytes: response.bytes_stream(),
+        reader: EventReader::new(FRAME_BYTES_MAX),
+        is_reopened: reopen == ReopenRule::Always,
+        retry_ms: RETRY_MS,
+    };
+    let events = stream::unfold(Some(body), |body| async {
+        let mut body = body?;
         loop {
-            if let Some(event) = reader.next_event() {
-                return Some((Ok(sse(event)), Some((bytes, reader))));
+            if let Some(event) = body.reader.next_event() {
+                let event = sse(event);
+                body.is_reopened |= event.id.is_some();
+                body.retry_ms = event.retry.unwrap_or(body.retry_ms);
+                return Some((Ok(event), Some(body)));
             }
-            let pushed = match bytes.next().await? {
-                Ok(chunk) => reader.push(&chunk).map_err(|error| SseError::Body(Box::new(error))),
+            let pushed = match body.bytes.next().await? {
+                Ok(chunk) => {
+                    body.reader.push(&chunk).map_err(|error| SseError::Body(Box::new(error)))
+                }
                 Err(error) => Err(SseError::Body(Box::new(error))),
             };
             if let Err(error) = pushed {
+                if body.is_reopened {
+                    tokio::time::sleep(Duration::from_millis(body.retry_ms)).await;
+                }
                 return Some((Err(error), None));
             }
         }
@@ -246,6 +278,7 @@ fn old_server(
     Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
 }
 
+// The limit of the SDK for events is not used: `FRAME_BYTES_MAX` applies to every body.
 impl StreamableHttpClient for HttpClient {
     type Error = reqwest::Error;
 
@@ -256,26 +289,6 @@ impl StreamableHttpClient for HttpClient {
         session: Option<Arc<str>>,
         token: Option<String>,
         headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, TransportError> {
-        self.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session,
-            token,
-            headers,
-            FRAME_BYTES_MAX,
-        )
-        .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        token: Option<String>,
-        headers: Headers,
-        event_bytes_max: usize,
     ) -> Result<StreamableHttpPostResponse, TransportError> {
         let has_session = session.is_some();
         let request = self.client.post(uri.as_ref());
@@ -311,7 +324,8 @@ impl StreamableHttpClient for HttpClient {
             return refused(&message, response, session).await;
         }
         if has_media_type(&response, EVENTS) {
-            return Ok(StreamableHttpPostResponse::Sse(events(response, event_bytes_max), session));
+            let events = events(response, ReopenRule::AfterEventId);
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         // Notifications and responses get no response; some servers send arbitrary bodies instead
         // of an empty one.
@@ -319,7 +333,7 @@ impl StreamableHttpClient for HttpClient {
         if !has_media_type(&response, JSON) {
             return Err(StreamableHttpError::UnexpectedContentType(content_type(&response)));
         }
-        let body = body(response, event_bytes_max).await?;
+        let body = body(response, FRAME_BYTES_MAX).await?;
         let answer =
             serde_json::from_slice(&body).and_then(|message| raw::message(message, body.len()))?;
         Ok(StreamableHttpPostResponse::Json(answer_to(request, answer)?, session))
@@ -346,32 +360,12 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
-            session,
-            last_event,
-            token,
-            headers,
-            FRAME_BYTES_MAX,
-        )
-        .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-        event_bytes_max: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         let request = with_headers(self.client.get(uri.as_ref()), session, token, headers);
         let mut request = request.header(ACCEPT, EVENTS);
         if let Some(last_event) = last_event {
             request = request.header(LAST_EVENT, last_event);
         }
-        let opened = self.opened_stream(request, event_bytes_max).await;
+        let opened = self.opened_stream(request).await;
         self.own_stream.is_settled.send_replace(true);
         opened
     }

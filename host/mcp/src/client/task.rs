@@ -33,7 +33,7 @@ pub(crate) enum Creation {
     Plain,
 }
 
-/// Creates a task. This request is never repeated, because the server may have started the task.
+/// Creates a task. This request is not repeated if the server may have started the task.
 pub(crate) async fn create(
     remote: &dyn Remote,
     tool: &str,
@@ -45,7 +45,13 @@ pub(crate) async fn create(
         options.default_ttl().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     parameters
         .insert("task".to_owned(), ttl_ms.map_or_else(|| json!({}), |ttl| json!({"ttl": ttl})));
-    let result = match remote.request("tools/call", parameters, call).await {
+    let mut created = remote.request("tools/call", parameters.clone(), call).await;
+    if let Err(RequestError::Lost { connection, is_sent: false }) = created {
+        let reconnected = remote.reconnect(connection).await;
+        reconnected.map_err(|failed| CallError::Reconnect { detail: failed.0 })?;
+        created = remote.request("tools/call", parameters, call).await;
+    }
+    let result = match created {
         Ok(result) => result,
         Err(error) if error.lost().is_some() => {
             return Err(CallError::TaskNotKnown { tool: tool.to_owned() });

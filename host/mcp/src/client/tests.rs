@@ -9,6 +9,7 @@ mod rounds;
 mod rows;
 mod served;
 mod stdio;
+mod unsteady;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;

@@ -18,7 +18,6 @@ use tokio::sync::Mutex;
 
 use super::exchange;
 use crate::client::http::HttpClient;
-use crate::client::limits::FRAME_BYTES_MAX;
 
 type TransportError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -87,37 +86,16 @@ impl StreamableHttpClient for TokenClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        token: Option<String>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, TransportError> {
-        self.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session,
-            token,
-            headers,
-            FRAME_BYTES_MAX,
-        )
-        .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
         _token: Option<String>,
         headers: Headers,
-        event_bytes_max: usize,
     ) -> Result<StreamableHttpPostResponse, TransportError> {
         self.send(|token| {
-            self.http.post_message_with_max_sse_event_size(
+            self.http.post_message(
                 Arc::clone(&uri),
                 message.clone(),
                 session.clone(),
                 token,
                 headers.clone(),
-                event_bytes_max,
             )
         })
         .await
@@ -141,37 +119,16 @@ impl StreamableHttpClient for TokenClient {
         uri: Arc<str>,
         session: Option<Arc<str>>,
         last_event: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
-            session,
-            last_event,
-            token,
-            headers,
-            FRAME_BYTES_MAX,
-        )
-        .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
         _token: Option<String>,
         headers: Headers,
-        event_bytes_max: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         self.send(|token| {
-            self.http.get_stream_with_max_sse_event_size(
+            self.http.get_stream(
                 Arc::clone(&uri),
                 session.clone(),
                 last_event.clone(),
                 token,
                 headers.clone(),
-                event_bytes_max,
             )
         })
         .await
