@@ -115,8 +115,11 @@ where
     }
 
     /// Puts the next message of a batch into `line`. Without one, reads a line, which may turn out
-    /// to be a batch.
+    /// to be a batch. Waits before that while too much output is queued.
     async fn next_message(&mut self) -> Option<()> {
+        while self.output.is_full() {
+            self.output.flush().await.ok()?;
+        }
         loop {
             if let Some(message) = self.batches.as_mut().and_then(Batches::next) {
                 self.line = message;

@@ -14,6 +14,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 /// Maximum buffer capacity that is retained for further messages, in bytes. The memory of a larger
 /// buffer is freed.
 const RETAINED_BYTES_MAX: usize = 64 * 1024;
+/// Number of queued bytes above which no further requests are read, so that a client that does not
+/// read cannot fill the memory. As many may be in the process of being written: together, as much
+/// as the client of this crate queues for a server.
+pub(super) const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Output of one connection.
 pub(super) struct LineOutput<W> {
@@ -55,6 +59,11 @@ impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
 
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.lock().is_empty()
+    }
+
+    /// Returns whether no more requests should be read until the client has read.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.lock().len() > WAITING_BYTES_MAX
     }
 
     /// Writes all lines that are queued.
@@ -101,13 +110,15 @@ impl<W: AsyncWrite + Send + Unpin> LineOutput<W> {
 }
 
 impl<W> LineWriter<W> {
-    /// Takes over the queued lines, after the rest of the previous ones. Returns whether there is
+    /// Takes over the queued lines if the previous ones are written. Returns whether there is
     /// anything to write.
     fn take(&mut self, waiting: &Mutex<Vec<u8>>) -> bool {
-        let mut waiting = waiting.lock();
-        self.writing.extend_from_slice(&waiting);
-        waiting.clear();
-        waiting.shrink_to(RETAINED_BYTES_MAX);
+        if self.writing.is_empty() {
+            let mut waiting = waiting.lock();
+            self.writing.extend_from_slice(&waiting);
+            waiting.clear();
+            waiting.shrink_to(RETAINED_BYTES_MAX);
+        }
         !self.writing.is_empty()
     }
 }

@@ -1,7 +1,11 @@
+use std::task::Poll;
+
+use futures_util::FutureExt as _;
 use rmcp::model::{EmptyResult, ErrorData, RequestId, ServerResult};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
+use super::output::WAITING_BYTES_MAX;
 use super::*;
 
 /// Creates the transport, the client's input and the client's output, with an output buffer of
@@ -157,6 +161,65 @@ async fn a_client_that_reads_slowly_gets_every_line_whole() {
         .send(ServerJsonRpcMessage::error(ErrorData::internal_error("late", None), None))
         .await;
     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+}
+
+#[tokio::test]
+async fn requests_of_a_client_that_does_not_read_wait() {
+    const CALLS: i64 = 100;
+    let (mut lines, mut client, mut out) = lines(1 << 16);
+    for id in 0..CALLS {
+        client.write_all(call(id).as_bytes()).await.unwrap();
+    }
+    let large = |id: RequestId| {
+        let error = ErrorData::internal_error("x".repeat(1 << 20), None);
+        ServerJsonRpcMessage::error(error, Some(id))
+    };
+    // The SDK polls each response in a task.
+    let mut sending = tokio::task::JoinSet::new();
+    let mut read = 0;
+    loop {
+        let Poll::Ready(message) = futures_util::poll!(Box::pin(lines.receive())) else { break };
+        sending.spawn(lines.send(large(id(message).unwrap())).boxed());
+        tokio::task::yield_now().await;
+        read += 1;
+    }
+    let bytes_max = 2 * (WAITING_BYTES_MAX + (1 << 21));
+    assert!(read < bytes_max >> 20, "{read} calls were read");
+    let answering = async {
+        for _ in read..CALLS as usize {
+            let message = lines.receive().await;
+            sending.spawn(lines.send(large(id(message).unwrap())).boxed());
+        }
+        while let Some(sent) = sending.join_next().await {
+            sent.unwrap().unwrap();
+        }
+        lines.close().await.unwrap();
+    };
+    let reading = async {
+        let mut answers = BufReader::new(&mut out).lines();
+        let mut ids = std::collections::BTreeSet::new();
+        while let Some(answer) = answers.next_line().await.unwrap() {
+            ids.insert(serde_json::from_str::<Value>(&answer).unwrap()["id"].as_i64().unwrap());
+        }
+        ids
+    };
+    let ((), ids) = tokio::join!(answering, reading);
+    assert!(ids.into_iter().eq(0..CALLS));
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_with_much_output_left_ends_the_connection() {
+    let (mut lines, mut client, out) = lines(1 << 16);
+    client.write_all([call(1), call(2), call(3)].concat().as_bytes()).await.unwrap();
+    lines.receive().await.unwrap();
+    lines.receive().await.unwrap();
+    drop(out);
+    let error = ErrorData::internal_error("x".repeat(WAITING_BYTES_MAX), None);
+    for id in [1, 2] {
+        let error = ServerJsonRpcMessage::error(error.clone(), Some(RequestId::Number(id)));
+        assert!(lines.send(error).await.is_err());
+    }
+    assert!(lines.receive().await.is_none());
 }
 
 #[tokio::test]
