@@ -57,6 +57,7 @@
 //! | `servers` | remote MCP servers in a configuration: tools, names, secrets, approval, outcomes |
 //! | `fuzz` | the seeds of the fuzz targets |
 //! | `mcp_frames` | ten thousand damaged frames |
+//! | `mcp_tokens` | tokens of a remote MCP server, and a user who interrupts twice |
 //! | `samples` | the sample tools through the host, and the demo's script |
 //! | `facade` | the library with a configuration: retries, call limits, unavailable plugins |
 //! | `examples` | the programs of `tests/examples` |
@@ -113,6 +114,7 @@ mod kubernetes;
 mod languages;
 mod loading;
 mod mcp_frames;
+mod mcp_tokens;
 mod module;
 mod monitoring;
 mod mounts;

@@ -47,6 +47,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Cli, Command, ConfigCommand, WorkflowCommand};
 use crate::exit::Exit;
+use crate::signals;
 
 /// Runs the command that was typed.
 pub(crate) async fn run(mut cli: Cli) -> anyhow::Result<Exit> {
@@ -133,8 +134,7 @@ pub(crate) fn cancelled_by_ctrl_c() -> CancellationToken {
             on_signal.cancel();
         }
         if tokio::signal::ctrl_c().await.is_ok() {
-            cofferdam_terminal::restore();
-            std::process::exit(Exit::Interrupted as i32);
+            signals::exit_interrupted().await
         }
     });
     token

@@ -1,8 +1,14 @@
 //! Requests of the system or the user to end this program.
 
+use std::time::Duration;
+
+use cofferdam_mcp::client::RemoteServer;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+
+/// Maximum time that an interrupted process waits for tokens that a server has been asked for.
+const INTERRUPTED_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Cancels `stop` at the first request to end, and ends the process at the second: Ctrl-C or
 /// SIGTERM, on Windows also Ctrl-Break, a closed console, or the end of the session.
@@ -12,9 +18,17 @@ pub(crate) fn stop_on_signals(stop: CancellationToken) -> anyhow::Result<()> {
         requests.next().await;
         stop.cancel();
         requests.next().await;
-        std::process::exit(Exit::Interrupted as i32);
+        exit_interrupted().await
     });
     Ok(())
+}
+
+/// Restores the terminal and ends the process. Waits only for tokens that a server has been asked
+/// for: it may no longer accept the stored ones.
+pub(crate) async fn exit_interrupted() -> ! {
+    cofferdam_terminal::restore();
+    RemoteServer::tokens_stored(INTERRUPTED_WAIT_MAX).await;
+    std::process::exit(Exit::Interrupted as i32)
 }
 
 /// Runs a command until it ends, or SIGTERM asks this program to end. The command is dropped then,

@@ -21,8 +21,7 @@ use super::sources;
 use super::transcript::{self, Transcript};
 use super::waiting::{self, TypedDecisions};
 use crate::commands::labels::{Decisions, LABELS_ADVICE};
-use crate::exit::Exit;
-use crate::{inspector, print, terminal};
+use crate::{inspector, print, signals, terminal};
 
 /// State of a conversation.
 pub(super) struct Conversation {
@@ -239,8 +238,7 @@ impl Conversation {
                 },
                 () = self.interrupts.next() => {
                     if cancellation.is_cancelled() {
-                        cofferdam_terminal::restore();
-                        std::process::exit(Exit::Interrupted as i32);
+                        signals::exit_interrupted().await
                     }
                     cancellation.cancel();
                 }
