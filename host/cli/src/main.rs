@@ -39,12 +39,21 @@ fn main() -> std::process::ExitCode {
     // must not share that limit with a runtime.
     cofferdam::init();
     let is_json = std::env::args_os().any(|argument| argument == "--json");
+    let is_pipe = std::env::args_os().nth(1).is_some_and(|command| command == "pipe");
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if is_json && error.use_stderr() => {
             let message = error.to_string();
             let message = message.strip_prefix("error: ").unwrap_or(&message);
             print::json_error(Exit::Usage, message.trim_end());
+            error.exit()
+        }
+        Err(error) if is_pipe && error.use_stderr() => {
+            let message = error.to_string();
+            let message = message.strip_prefix("error: ").unwrap_or(&message);
+            // The rest is how to use the command, which the program has not called by hand.
+            let message = message.split("\n\n").next().unwrap_or(message);
+            print::pipe_failure(Exit::Usage, message);
             error.exit()
         }
         Err(error) => error.exit(),

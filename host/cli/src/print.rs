@@ -12,6 +12,7 @@ use std::time::Duration;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
+use cofferdam::pipe::HostMessage;
 pub(crate) use cofferdam::text::{bytes, counted};
 use cofferdam_engine::cache::CacheError;
 pub(crate) use cofferdam_terminal::printable;
@@ -117,6 +118,13 @@ pub(crate) fn json_error(exit: Exit, message: &str) {
         json!({"outcome": "error", "is_error": true, "code": exit.code(), "message": message});
     // The message also goes to standard error.
     let _ = result(&error.to_string());
+}
+
+/// Prints the message of `cofferdam pipe` that tells a program why the host does not start.
+pub(crate) fn pipe_failure(exit: Exit, message: &str) {
+    let failed = HostMessage::Failed { message: message.to_owned(), exit: exit as u8 };
+    // The message also goes to standard error.
+    let _ = serde_json::to_string(&failed).map(|line| result(&line));
 }
 
 /// Sets whether to color, for `--color`.

@@ -4,8 +4,8 @@ use cofferdam::pipe::{self, PipeOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Global, PipeArgs};
-use crate::exit::Exit;
-use crate::host;
+use crate::exit::{self, Exit};
+use crate::{host, print};
 
 /// Maximum number of concurrent calls. Further calls wait.
 const CONCURRENT_CALLS_MAX: u32 = 64;
@@ -13,7 +13,10 @@ const CONCURRENT_CALLS_MAX: u32 = 64;
 pub(crate) async fn run(global: &Global, args: &PipeArgs) -> anyhow::Result<Exit> {
     let mut engine = host::engine_options(global);
     engine.pool.concurrent_calls_max = CONCURRENT_CALLS_MAX;
-    let options = PipeOptions { selection: host::selection(&args.plugins)?, engine };
+    let selection = host::selection(&args.plugins).inspect_err(|error| {
+        print::pipe_failure(exit::of(error), &format!("{error:#}"));
+    })?;
+    let options = PipeOptions { selection, engine };
     let stop = CancellationToken::new();
     follow_signals(stop.clone())?;
     let (input, output) = cofferdam_mcp::standard_streams();

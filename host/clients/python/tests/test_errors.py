@@ -108,8 +108,11 @@ def test_a_host_that_cannot_start(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_flags_that_the_program_does_not_know() -> None:
-    with pytest.raises(StartError, match=r"ended before it was ready \(exit code 2\)"):
+    with pytest.raises(StartError, match=r"^invalid value 'cobol' for .*found `cobol`$") as caught:
         Cofferdam(TEXT, tools="--nothing", code_language="cobol").start()  # type: ignore[arg-type]
+    assert caught.value.exit_code == 2
+    with pytest.raises(StartError, match=r"^`tols:x` is not a permission: it starts with"):
+        Cofferdam(TEXT, allow="tols:x").start()
 
 
 @pytest.mark.process

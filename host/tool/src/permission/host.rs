@@ -34,7 +34,7 @@ pub enum HostPattern {
 pub enum InvalidHost {
     /// Empty, too long, with an empty label, or with a character that DNS names do not have.
     #[error(
-        "not a host name: use letters, digits and `-` in labels with dots between, at most 253 \
+        "is not a host name: use letters, digits and `-` in labels with dots between, at most 253 \
          characters"
     )]
     Name,
