@@ -57,6 +57,23 @@ fn a_case_names_only_tools_that_exist() {
     assert!(errors.contains("did you mean `word_count`?"), "{errors}");
 }
 
+/// An agent file selects tools. Others may be forbidden, and an expected call of one is an error.
+#[test]
+fn an_expected_call_needs_a_tool_of_the_evaluated_agent() {
+    let scene = Scene::new();
+    let case = json!({"name": "a", "prompt": "Count.", "calls": [{"tool": "word_count"}]});
+    scene.write("cases.jsonl", &case.to_string());
+    scene.write("none.yaml", "name: none\ninstructions: Answer.\ntools: []\n");
+    let (code, _, errors) = scene.run(&["--agent", "none.yaml"]);
+    assert_eq!(code, 2, "{errors}");
+    assert!(errors.contains("add it to the `tools` of the agent"), "{errors}");
+    let case = json!({"name": "a", "prompt": "Count.", "forbidden": ["word_count"]});
+    scene.write("cases.jsonl", &case.to_string());
+    scene.write("model.jsonl", r#"{"text":"Two words."}"#);
+    let (code, _, errors) = scene.run(&["--agent", "none.yaml"]);
+    assert_eq!(code, 0, "{errors}");
+}
+
 #[test]
 fn a_report_says_which_runs_passed_and_why_others_failed() {
     let scene = Scene::new();

@@ -123,6 +123,20 @@ impl Agent {
         &self.parts.name
     }
 
+    /// Returns the definitions of the tools that runs can offer to the model: those of the toolset,
+    /// declared functions, and the tools of the guard, of context providers and of tool search.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
+        let AgentParts { toolset, declared, guard_tools, providers, .. } = &*self.parts;
+        let of_search = self.parts.tool_search.iter().flat_map(|_| self.parts.search_tools.iter());
+        let mut definitions: Vec<_> = toolset.definitions().cloned().collect();
+        definitions.extend(declared.iter().chain(guard_tools.iter()).chain(of_search).cloned());
+        for provider in providers {
+            definitions.extend(provider.definitions().iter().cloned());
+        }
+        definitions
+    }
+
     /// Returns a copy of the agent with the tools of another source added.
     ///
     /// # Errors

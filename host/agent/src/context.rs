@@ -42,6 +42,11 @@ pub trait ContextProvider: Send + Sync {
         false
     }
 
+    /// Returns the definitions of all tools that the provider can add to a run.
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::from([])
+    }
+
     /// Adds to a run that is about to begin.
     ///
     /// # Errors

@@ -31,7 +31,7 @@
 //! of an earlier version. Rates come with their 95 % intervals: a few runs show little.
 //!
 //! A case that forbids a misspelled tool would always pass, so [`check_tools`] compares the names
-//! in `calls` and `forbidden` with the tools of the agent before anything runs.
+//! in `calls` and `forbidden` with the existing tools before anything runs.
 //!
 //! What no rule can decide, such as whether a summary is right, a [`Judge`] decides: a model that
 //! the caller names ([`EvalOptions::judge`]). It is the evaluated one only if the caller says so.

@@ -1,61 +1,67 @@
 //! Checks the tools that cases name, before a model is paid for runs that cannot show anything.
 
-use cofferdam_agent::LOAD_TOOL;
-use cofferdam_tool::search::SEARCH_TOOL;
+use std::collections::HashSet;
+
+use cofferdam_agent::Agent;
 use cofferdam_tool::{ToolName, Toolset};
 
 use crate::case::EvalCase;
 use crate::run::EvalError;
 use crate::text::shortened;
 
-/// Tools that an agent may have beside those of its toolset: tool search, memory files, todo lists
-/// and plan modes.
-const BESIDE: [&str; 15] = [
-    SEARCH_TOOL,
-    LOAD_TOOL,
-    "file_memory_ls",
-    "file_memory_read",
-    "file_memory_grep",
-    "file_memory_write",
-    "file_memory_replace",
-    "file_memory_delete",
-    "todos_add",
-    "todos_complete",
-    "todos_remove",
-    "todos_get_remaining",
-    "todos_get_all",
-    "mode_set",
-    "mode_get",
-];
-
-/// Checks that the tools in `calls` and `forbidden` exist: they are in `tools`, the toolset of the
-/// evaluated agent, or are tools that an agent may add to it. A case that forbids a misspelled tool
-/// would always pass, and one that expects it would fail only after its runs.
+/// Checks that the tools in `calls` and `forbidden` exist. An expected call needs a tool of the
+/// evaluated agent: the case would fail only after its runs. A tool that may not be called can also
+/// be one of `others`, such as those that the agent does not select: models call tools that they do
+/// not have, and the same cases evaluate several agents. A case that forbids a misspelled tool
+/// would always pass.
 ///
 /// # Errors
 /// [`EvalError::UnknownTool`] for the first name that no tool has.
-pub fn check_tools(cases: &[EvalCase], tools: &Toolset) -> Result<(), EvalError> {
-    let is_known = |tool: &str| tools.position(tool).is_some() || BESIDE.contains(&tool);
+pub fn check_tools(cases: &[EvalCase], agent: &Agent, others: &Toolset) -> Result<(), EvalError> {
+    let definitions = agent.definitions();
+    let own: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
+    let others = others.unrestricted().definitions().map(|tool| tool.name.as_str());
+    let names = Names { others: others.collect(), own };
     for case in cases {
-        let calls = case.calls.iter().map(|call| ("calls", &call.tool));
-        let forbidden = case.forbidden.iter().map(|tool| ("forbidden", tool));
-        if let Some((field, tool)) = calls.chain(forbidden).find(|(_, tool)| !is_known(tool)) {
-            let (case, tool, advice) = (case.name.clone(), tool.clone(), advice(tool, tools));
+        let calls = case.calls.iter().map(|call| ("calls", &call.tool, call.min() > 0));
+        let forbidden = case.forbidden.iter().map(|tool| ("forbidden", tool, false));
+        if let Some((field, tool, _)) =
+            calls.chain(forbidden).find(|(_, tool, is_needed)| !names.allow(tool, *is_needed))
+        {
+            let (case, tool, advice) = (case.name.clone(), tool.clone(), names.advice(tool));
             return Err(EvalError::UnknownTool { case, field, tool, advice });
         }
     }
     Ok(())
 }
 
-/// Returns the tool that an unknown name was probably meant to be, or else the names of all tools.
-fn advice(unknown: &str, tools: &Toolset) -> String {
-    let names = || tools.definitions().map(|definition| definition.name.as_str());
-    if let Some(nearest) = ToolName::nearest(unknown, names().chain(BESIDE)) {
-        return format!("did you mean `{nearest}`?");
+/// Names that cases may use.
+struct Names<'a> {
+    /// Tools of the agent, in their order.
+    own: Vec<&'a str>,
+    /// Tools that the agent may lack.
+    others: HashSet<&'a str>,
+}
+
+impl Names<'_> {
+    /// Returns whether a case may name the tool. Tools that have to be called are the agent's.
+    fn allow(&self, tool: &str, is_needed: bool) -> bool {
+        self.own.contains(&tool) || (!is_needed && self.others.contains(tool))
     }
-    match names().len() {
-        0 => "no tools are selected; select some, such as with --plugin".to_owned(),
-        _ => format!("the tools are {}", shortened(&names().collect::<Vec<_>>().join(", "))),
+
+    /// Returns the tool that a refused name was probably meant to be, or else the names of all
+    /// tools.
+    fn advice(&self, refused: &str) -> String {
+        if self.others.contains(refused) {
+            return "the host has it, so add it to the `tools` of the agent".to_owned();
+        }
+        if let Some(nearest) = ToolName::nearest(refused, self.own.iter().copied()) {
+            return format!("did you mean `{nearest}`?");
+        }
+        match self.own.is_empty() {
+            true => "no tools are selected; select some, such as with --plugin".to_owned(),
+            false => format!("the tools are {}", shortened(&self.own.join(", "))),
+        }
     }
 }
 

@@ -206,6 +206,10 @@ impl ContextProvider for Skills {
         SOURCE_ID
     }
 
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.inner.definitions)
+    }
+
     /// Adds no instructions of its own, because the tools carry them.
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         let tools = self.tools().await;

@@ -181,6 +181,10 @@ impl ContextProvider for MemoryFiles {
         SOURCE_ID
     }
 
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         run.add_instructions(INSTRUCTIONS);
         let session = run.session.cloned().unwrap_or_default();

@@ -160,6 +160,10 @@ impl ContextProvider for PlanMode {
         SOURCE_ID
     }
 
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         run.add_instructions(INSTRUCTIONS);
         let description = described(self.stored(run.state));

@@ -155,6 +155,10 @@ impl ContextProvider for TodoList {
         SOURCE_ID
     }
 
+    fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
+        Arc::clone(&self.definitions)
+    }
+
     async fn before_run(&self, run: &mut BeforeRun<'_>) -> Result<(), BoxError> {
         run.add_instructions(INSTRUCTIONS);
         let items = stored(run.state).items;

@@ -67,9 +67,9 @@ pub(crate) async fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<Exit
         print::note("no case has a `rubric`, so --judge has no effect");
     }
     // An invalid model or tool is one error instead of one for each run.
-    agent()?;
+    let evaluated = agent()?;
     // A case that forbids a misspelled tool would always pass.
-    let known = check_tools(&cases, tools.toolset().unrestricted());
+    let known = check_tools(&cases, &evaluated, tools.toolset());
     known.map_err(|error| UsageError(error.to_string()))?;
     if let Some(path) = &args.report {
         check_replaceable(path).map_err(|error| unwritable(path, &error))?;

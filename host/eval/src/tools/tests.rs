@@ -1,12 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use cofferdam_agent::middleware::{ChatContext, Signal};
-use cofferdam_agent::{
-    Agent, Layer, Middleware, Next, PlanMode, Reply, ScriptedClient, Session, TodoList,
-};
+use cofferdam_agent::{LOAD_TOOL, PlanMode, ScriptedClient, TodoList};
 use cofferdam_tool::Functions;
 use cofferdam_tool::declaration::Declaration;
+use cofferdam_tool::search::SEARCH_TOOL;
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,22 +19,30 @@ fn tools(names: &[&str]) -> Toolset {
     tools
 }
 
-/// Checks a case with these fields, beside a name and a prompt.
-fn check(fields: Value, names: &[&str]) -> Result<(), String> {
+/// Creates an agent without tool search.
+fn agent(tools: Toolset) -> Agent {
+    let model = ScriptedClient::read("script", br#"{"text":"x"}"#.as_slice()).unwrap();
+    Agent::builder(model).tools(tools).tool_search(None).build().unwrap()
+}
+
+/// Creates a case with these fields, beside a name and a prompt.
+fn case(fields: Value) -> EvalCase {
     let mut case = json!({"name": "c", "prompt": "p"});
     case.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let case = EvalCase::from_value(&case).unwrap();
-    check_tools(&[case], &tools(names)).map_err(|error| error.to_string())
+    EvalCase::from_value(&case).unwrap()
+}
+
+/// Checks a case with these fields for an agent with tools of these names.
+fn check(fields: Value, names: &[&str]) -> Result<(), String> {
+    let tools = tools(names);
+    let checked = check_tools(&[case(fields)], &agent(tools.clone()), &tools);
+    checked.map_err(|error| error.to_string())
 }
 
 #[test]
 fn unknown_tools_are_refused_with_the_nearest_one() {
     let names = ["word_count", "reverse"];
-    for known in [
-        json!({}),
-        json!({"calls": [{"tool": "word_count"}], "forbidden": ["reverse"]}),
-        json!({"forbidden": [SEARCH_TOOL, LOAD_TOOL, "todos_add", "file_memory_write"]}),
-    ] {
+    for known in [json!({}), json!({"calls": [{"tool": "word_count"}], "forbidden": ["reverse"]})] {
         assert_eq!(check(known.clone(), &names), Ok(()), "{known}");
     }
     let unknown = |field: &str, tool: &str, advice: &str| {
@@ -62,9 +67,6 @@ fn unknown_tools_are_refused_with_the_nearest_one() {
             &names,
             unknown("forbidden", "send_mail", "the tools are word_count, reverse"),
         ),
-        (json!({"forbidden": ["todos_ad"]}), &[], {
-            unknown("forbidden", "todos_ad", "did you mean `todos_add`?")
-        }),
         (
             json!({"calls": [{"tool": "word_count"}]}),
             &[],
@@ -79,36 +81,35 @@ fn unknown_tools_are_refused_with_the_nearest_one() {
     }
 }
 
-/// Collects the names of the tools that the model sees.
-struct ToolNames(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl Middleware<ChatContext> for ToolNames {
-    async fn process(
-        &self,
-        context: &mut ChatContext,
-        next: Next<'_, ChatContext>,
-    ) -> Result<(), Signal<Reply>> {
-        let names = context.request.tools.iter().map(|tool| tool.name.to_string());
-        self.0.lock().unwrap().extend(names);
-        next.run(context).await
-    }
+#[test]
+fn a_needed_tool_is_one_of_the_agent_and_others_may_be_forbidden() {
+    let all = tools(&["word_count", "reverse"]);
+    let own = all.restrict(|tool| tool.name.as_str() == "word_count");
+    let check = |fields: Value| {
+        let case = case(fields);
+        check_tools(&[case], &agent(own.clone()), &all).map_err(|e| e.to_string())
+    };
+    assert_eq!(check(json!({"calls": [{"tool": "word_count"}], "forbidden": ["reverse"]})), Ok(()));
+    assert_eq!(check(json!({"calls": [{"tool": "reverse", "max": 0}]})), Ok(()));
+    let refused = check(json!({"calls": [{"tool": "reverse"}]})).unwrap_err();
+    assert!(
+        refused.ends_with("the host has it, so add it to the `tools` of the agent"),
+        "{refused}"
+    );
 }
 
-#[tokio::test]
-async fn tools_that_an_agent_adds_are_known() {
-    let names = Arc::new(Mutex::new(Vec::new()));
+#[test]
+fn tools_that_an_agent_adds_are_known() {
+    let forbids = |tool: &str| [case(json!({"forbidden": [tool]}))];
     let model = ScriptedClient::read("script", br#"{"text":"x"}"#.as_slice()).unwrap();
-    let agent = Agent::builder(model)
-        .context_provider(TodoList::new().unwrap())
-        .context_provider(PlanMode::new().unwrap())
-        .layer(Layer::Chat(Arc::new(ToolNames(Arc::clone(&names)))))
-        .build()
-        .unwrap();
-    agent.run("p").session(&Session::new()).await.unwrap();
-    let names = names.lock().unwrap().clone();
-    assert_eq!(names.len(), 7, "{names:?}");
-    for name in names {
-        assert!(BESIDE.contains(&name.as_str()), "{name}");
+    let builder = Agent::builder(model).context_provider(TodoList::new().unwrap());
+    let agent = builder.context_provider(PlanMode::new().unwrap()).build().unwrap();
+    let none = Toolset::new();
+    for known in ["todos_add", "mode_set", SEARCH_TOOL, LOAD_TOOL] {
+        check_tools(&forbids(known), &agent, &none).unwrap();
+    }
+    for (unknown, advice) in [("todos_ad", "did you mean `todos_add`?"), ("file_memory_ls", "")] {
+        let refused = check_tools(&forbids(unknown), &agent, &none).unwrap_err().to_string();
+        assert!(refused.ends_with(advice), "{refused}");
     }
 }
