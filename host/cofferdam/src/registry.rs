@@ -251,7 +251,7 @@ impl PluginFetcher {
             return Ok(artifact);
         };
         let digest = artifact.manifest.digest;
-        let trusted = self.check_signatures(reference, digest, rule).await?;
+        let trusted = self.check_rule(reference, digest, rule).await?;
         artifact.statements = trusted.statements.iter().map(ArtifactStatement::summary).collect();
         (artifact.signer, artifact.signatures) = (Some(trusted.signer), trusted.accepted);
         Ok(artifact)
@@ -314,16 +314,18 @@ impl PluginFetcher {
         self.policy.rule(reference).map(|rule| rule.attested.clone()).unwrap_or_default()
     }
 
-    /// Returns the signatures of an artifact that a rule trusts.
-    async fn check_signatures(
+    /// Returns the signatures of an artifact that a rule of the configuration trusts.
+    async fn check_rule(
         &self,
         reference: &Reference,
         manifest: Digest,
         rule: &TrustRule,
     ) -> Result<TrustedSignatures> {
         let signatures = self.signatures(reference, manifest).await?;
-        let checked = rule.check(manifest, &signatures, &self.root);
-        checked.map_err(|error| Error::NotAccepted(format!("{reference}: {error}")))
+        rule.check(manifest, &signatures, &self.root).map_err(|error| {
+            let rule = &rule.from;
+            Error::NotAccepted(format!("{reference}: {error}; the rule for `{rule}` requires it"))
+        })
     }
 
     /// Returns the signatures of an artifact, which are not verified.

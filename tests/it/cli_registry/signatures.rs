@@ -35,7 +35,12 @@ fn rules_say_who_must_have_signed_a_plugin() {
     let add = with(&["add", &reference, "--yes", UNSIGNED]);
     folder.done(&["publish", "text.wasm", &reference]);
     let unsigned = refused(&add);
-    assert!(unsigned.contains(&format!("has no signature; the rule for `{host}/acme/*`")));
+    assert!(unsigned.contains("has no signature; expected one by the key sha256:"), "{unsigned}");
+    let by_rule = format!("the rule for `{host}/acme/*` requires it");
+    assert!(unsigned.contains(&by_rule), "{unsigned}");
+    let flags_only = folder.refused(4, &["verify", &reference, "--key", "acme.pub"]);
+    assert!(flags_only.contains("has no signature; expected one by the key"), "{flags_only}");
+    assert!(!flags_only.contains("rule"), "{flags_only}");
     folder.done(&["sign", &reference, "--key", "evil.key"]);
     let other = refused(&add);
     assert!(other.contains("its signature is not by the key sha256:"), "{other}");
@@ -68,7 +73,7 @@ fn rules_say_who_must_have_signed_a_plugin() {
     assert!(missing.contains("without a statement of the type `https://cyclonedx.org/bom`"));
     folder.done(&["sign", &reference, "--key", "evil.key", "--attest", "cyclonedx=bom.json"]);
     let update = with(&["update", "--yes"]);
-    assert!(refused(&update).contains("requires:"), "{}", refused(&update));
+    assert!(refused(&update).contains("requires it"), "{}", refused(&update));
     folder.done(&["sign", &reference, "--key", "acme.key", "--attest", "cyclonedx=bom.json"]);
     done(&update);
     done(&call);

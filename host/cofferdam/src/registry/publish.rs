@@ -136,20 +136,25 @@ impl PluginFetcher {
         let identity =
             identity.map(|(identity, issuer)| policy::trusted_identity(identity, Some(issuer)));
         let identities: Vec<_> = identity.transpose()?.into_iter().collect();
-        let is_named = !keys.is_empty() || !identities.is_empty();
-        let named = is_named.then(|| -> Result<_> {
+        let manifest = async || Ok::<_, Error>(self.manifest(reference).await?.digest);
+        let (manifest, trusted) = if keys.is_empty() && identities.is_empty() {
+            let rule = self.policy.rule(reference).ok_or_else(|| {
+                Error::invalid(format!(
+                    "no rule of [[registry.trust]] says who must have signed {reference}; name \
+                     the key: --key FILE, or --identity and --issuer"
+                ))
+            })?;
+            let manifest = manifest().await?;
+            (manifest, self.check_rule(reference, manifest, rule).await?)
+        } else {
             let from = reference.name().parse().context("the reference has no pattern")?;
-            Ok(TrustRule { from, keys, identities, attested: Vec::new() })
-        });
-        let named = named.transpose()?;
-        let rule = named.as_ref().or_else(|| self.policy.rule(reference)).ok_or_else(|| {
-            Error::invalid(format!(
-                "no rule of [[registry.trust]] says who must have signed {reference}; name the \
-                 key: --key FILE, or --identity and --issuer"
-            ))
-        })?;
-        let manifest = self.manifest(reference).await?.digest;
-        let trusted = self.check_signatures(reference, manifest, rule).await?;
+            let named = TrustRule { from, keys, identities, attested: Vec::new() };
+            let manifest = manifest().await?;
+            let signatures = self.signatures(reference, manifest).await?;
+            let checked = named.check(manifest, &signatures, &self.root);
+            let refused = |error| Error::NotAccepted(format!("{reference}: {error}"));
+            (manifest, checked.map_err(refused)?)
+        };
         let TrustedSignatures { signer, statements, .. } = trusted;
         Ok(VerifiedArtifact { manifest, signer, statements })
     }
