@@ -104,7 +104,8 @@ fn every_mistake_in_the_arguments_is_reported_at_once() {
 fn arguments_come_from_the_line_a_file_or_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.json");
-    std::fs::write(&file, r#"{"text":"a b c"}"#).unwrap();
+    // Editors of Windows begin a file with a byte order mark.
+    std::fs::write(&file, "\u{feff}{\"text\":\"a b c\"}").unwrap();
     let from_file =
         run(&["call", "word_count", &format!("@{}", file.display()), "-p", &plugin("text")]);
     let stdin = Stdio::from(std::fs::File::open(&file).unwrap());

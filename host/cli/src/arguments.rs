@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cofferdam_files::{read_at_most, read_named_ambient, read_named_text_ambient};
+use cofferdam_files::{read_named_text_ambient, read_text_at_most};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,15 +42,16 @@ pub(crate) fn json_error(document: &[u8]) -> Option<String> {
 
 fn read_document(typed: &str) -> anyhow::Result<Vec<u8>> {
     let (read, from) = match typed.strip_prefix('@') {
-        Some(path) => (read_named_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
+        Some(path) => (read_named_text_ambient(Path::new(path), ARGUMENTS_BYTES_MAX), path),
         None if typed == "-" => {
-            (read_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input")
+            (read_text_at_most(std::io::stdin(), ARGUMENTS_BYTES_MAX), "standard input")
         }
         None => return Ok(typed.as_bytes().to_vec()),
     };
-    Ok(read.map_err(|error| {
+    let text = read.map_err(|error| {
         UsageError(format!("the arguments from {from} cannot be read: {error}"))
-    })?)
+    })?;
+    Ok(text.into_bytes())
 }
 
 /// Returns a JSON object of the arguments. Numbers keep the digits that were typed.
@@ -135,7 +136,7 @@ mod tests {
     fn files_are_read_as_strings_or_json() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x").display().to_string();
-        std::fs::write(&path, "[\"é\"]\n").unwrap();
+        std::fs::write(&path, "\u{feff}[\"é\"]\n").unwrap();
         let typed = [format!("a=@{path}"), format!("b:=@{path}")];
         let typed: Vec<_> = typed.iter().map(String::as_str).collect();
         assert_eq!(read_all(&typed).unwrap().unwrap(), "{\"a\":\"[\\\"é\\\"]\\n\",\"b\":[\"é\"]}");

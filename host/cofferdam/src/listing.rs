@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cofferdam_files::read_named_ambient;
+use cofferdam_files::read_named_text_ambient;
 pub use cofferdam_registry::ServerName;
 use cofferdam_registry::{BundlePackage, Digest, Reference, ServerJson};
 use serde_json::Value;
@@ -96,11 +96,11 @@ fn check_replaceable(path: &Path, name: &ServerName) -> Result<()> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(Error::invalid(format!("{} is not a directory", folder.display())));
     }
-    let content = match read_named_ambient(path, FILE_BYTES_MAX) {
+    let content = match read_named_text_ambient(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         read => read.with_context(|| format!("{} cannot be read", path.display()))?,
     };
-    let listed: Value = serde_json::from_slice(&content).unwrap_or_default();
+    let listed: Value = serde_json::from_str(&content).unwrap_or_default();
     if listed.get("name").and_then(Value::as_str) == Some(name.as_str()) {
         return Ok(());
     }

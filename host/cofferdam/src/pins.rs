@@ -331,11 +331,11 @@ impl ServerPin {
 
 /// Reads the pins of a file. Returns none if the file does not exist.
 fn read(path: &Path) -> crate::Result<PinsFile> {
-    match cofferdam_files::read_named_ambient(path, PINS_BYTES_MAX) {
+    match cofferdam_files::read_named_text_ambient(path, PINS_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(PinsFile::default()),
         read => {
             let text = read.with_context(|| format!("{} cannot be read", path.display()))?;
-            serde_json::from_slice(&text).map_err(|error| {
+            serde_json::from_str(&text).map_err(|error| {
                 let path = path.display();
                 crate::Error::invalid(format!(
                     "{path} is not a lock file: {error}; restore it, or remove it and accept the \

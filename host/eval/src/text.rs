@@ -2,14 +2,16 @@
 
 use std::io::{self, Read};
 
+use cofferdam_tool::text::without_byte_order_mark;
+
 /// Maximum number of characters of a value in a message.
 const VALUE_CHARS_MAX: usize = 200;
 
-/// Reads a text of at most `bytes_max` bytes; `None` if there are more.
+/// Reads a text of at most `bytes_max` bytes, without a byte order mark; `None` if there are more.
 pub(crate) fn read_limited(reader: impl Read, bytes_max: u64) -> io::Result<Option<String>> {
     let mut text = String::new();
     let read = reader.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
-    Ok((read as u64 <= bytes_max).then_some(text))
+    Ok((read as u64 <= bytes_max).then(|| without_byte_order_mark(&text).to_owned()))
 }
 
 /// Returns the beginning of a string that is too long for a message, with an ellipsis.

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Mark that editors write before text in UTF-8.
-const BYTE_ORDER_MARK: char = '\u{feff}';
+use cofferdam_tool::text::without_byte_order_mark;
 
 /// Reads a regular file of at most `bytes_max` bytes. Does not wait for a FIFO and does not read a
 /// device that never ends; `/dev/stdin` is standard input.
@@ -56,9 +55,8 @@ pub fn read_text_at_most(reader: impl io::Read, bytes_max: u64) -> io::Result<St
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     let mut text = String::from_utf8(bytes)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))?;
-    if text.starts_with(BYTE_ORDER_MARK) {
-        text.drain(..BYTE_ORDER_MARK.len_utf8());
-    }
+    let mark = text.len() - without_byte_order_mark(&text).len();
+    text.drain(..mark);
     Ok(text)
 }
 

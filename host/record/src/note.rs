@@ -7,6 +7,7 @@
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cofferdam_tool::text::without_byte_order_mark;
 
 use crate::merkle::sha256;
 
@@ -191,7 +192,7 @@ pub(crate) struct NoteSignature<'a> {
 /// returns before line ends are removed: an editor or a mail program may add them, and no note that
 /// a log signs has any.
 pub(crate) fn split_notes(text: &str) -> Vec<String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let text = without_byte_order_mark(text).replace("\r\n", "\n");
     let (mut notes, mut note, mut is_signed) = (Vec::new(), String::new(), false);
     for line in text.split_inclusive('\n') {
         let is_signature = line.starts_with(SIGNATURE_PREFIX);

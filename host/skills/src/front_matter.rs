@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use cofferdam_tool::text::without_byte_order_mark;
+
 use super::rules::{
     InvalidSkill, MetadataProblem, check_compatibility, check_description, check_name, quoted,
 };
@@ -68,7 +70,7 @@ impl FrontMatter {
 
 /// Returns the lines between the first two lines `---`.
 fn head(text: &str) -> Result<&str, InvalidSkill> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = without_byte_order_mark(text);
     let (first, rest) = text.split_once('\n').ok_or(InvalidSkill::NoFrontMatter)?;
     if !is_fence(first) {
         return Err(InvalidSkill::NoFrontMatter);

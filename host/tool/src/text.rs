@@ -1,4 +1,4 @@
-//! Characters that are escaped before a user sees them.
+//! Characters that are escaped before a user sees them, and the mark that editors put before text.
 
 /// Returns true for a character that must be escaped wherever a user reads output of a plugin, a
 /// model, a server or a file: one that controls a terminal, reorders a line, or is invisible. Line
@@ -43,9 +43,21 @@ pub const fn is_hostile_char(c: char) -> bool {
     }
 }
 
+/// Returns text without the byte order mark that some editors and shells write before UTF-8.
+#[must_use]
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_byte_order_mark_is_removed_from_the_beginning() {
+        assert_eq!(without_byte_order_mark("\u{feff}\u{feff}a\u{feff}"), "\u{feff}a\u{feff}");
+        assert_eq!(without_byte_order_mark("a"), "a");
+    }
 
     #[test]
     fn what_steers_a_terminal_turns_a_line_or_is_not_seen_is_hostile() {

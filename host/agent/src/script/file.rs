@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use cofferdam_tool::text::without_byte_order_mark;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -88,7 +89,10 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Vec<ScriptedReply>, 
     if u64::try_from(read).unwrap_or(u64::MAX) > SCRIPT_BYTES_MAX {
         return Err(ScriptError::TooLarge { name: name.to_owned() });
     }
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let lines = without_byte_order_mark(&text)
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty());
     let replies = lines.map(|(index, line)| match line_of(line) {
         Ok(line) => Ok(line.into()),
         Err(source) => Err(ScriptError::Line { name: name.to_owned(), line: index + 1, source }),

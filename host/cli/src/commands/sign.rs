@@ -74,9 +74,10 @@ pub(super) fn signing_request(key: &Path, attest: &[String]) -> anyhow::Result<S
         let (kind, path) = named.split_once('=').ok_or_else(|| {
             UsageError(format!("`{named}` is not TYPE=FILE, such as cyclonedx=bom.json"))
         })?;
-        let content = cofferdam_files::read_named_ambient(Path::new(path), STATEMENT_BYTES_MAX)
-            .map_err(|error| UsageError(format!("{path} cannot be read: {error}")))?;
-        let predicate = serde_json::from_slice(&content)
+        let content =
+            cofferdam_files::read_named_text_ambient(Path::new(path), STATEMENT_BYTES_MAX)
+                .map_err(|error| UsageError(format!("{path} cannot be read: {error}")))?;
+        let predicate = serde_json::from_str(&content)
             .map_err(|error| UsageError(format!("{path} is not JSON: {error}")))?;
         Ok(ArtifactStatement { predicate_type: predicate_type(kind)?, predicate })
     };

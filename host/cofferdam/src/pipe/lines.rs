@@ -1,6 +1,7 @@
 //! Lines of JSON: reading with a maximum length, and a queue of lines to write.
 
 use async_trait::async_trait;
+use cofferdam_tool::text::without_byte_order_mark;
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -29,13 +30,17 @@ impl<R: AsyncRead + Send + Unpin> LineReader<R> {
         Self(FramedRead::new(input, LinesCodec::new_with_max_length(LINE_BYTES_MAX)))
     }
 
-    /// Returns the next line that is not empty, or `None` at the end.
+    /// Returns the next line that is not empty, without a byte order mark, or `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<String>> {
         loop {
             match self.0.next().await {
                 None => return Ok(None),
-                Some(Ok(line)) if line.trim().is_empty() => {}
-                Some(Ok(line)) => return Ok(Some(line)),
+                Some(Ok(line)) => {
+                    let line = without_byte_order_mark(&line);
+                    if !line.trim().is_empty() {
+                        return Ok(Some(line.to_owned()));
+                    }
+                }
                 Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
                     return Err(Error::invalid(format!(
                         "expected lines of at most {LINE_BYTES_MAX} bytes, found a longer one"

@@ -9,6 +9,7 @@ use cofferdam::record::{
 };
 use cofferdam::records::witness_keys;
 use cofferdam_files::read_named_ambient;
+use cofferdam_tool::text::without_byte_order_mark;
 use serde_json::json;
 
 use crate::args::log::{LogDirectoryArgs, LogProveArgs, LogVerifyArgs};
@@ -178,7 +179,7 @@ pub(super) fn prove(args: &LogProveArgs) -> anyhow::Result<Exit> {
 /// Reads a file with checkpoints that were kept elsewhere.
 fn read_kept(path: &Path) -> anyhow::Result<String> {
     let text = String::from_utf8_lossy(&read(path)?).into_owned();
-    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+    if without_byte_order_mark(&text).trim().is_empty() {
         let message = format!(
             "--kept: {} has no checkpoint; expected what `cofferdam log checkpoint` printed",
             path.display()
