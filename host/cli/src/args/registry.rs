@@ -234,6 +234,46 @@ pub(crate) struct TransferArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Checks the form of a license: identifiers with `AND`, `OR`, `WITH` and parentheses between them.
+/// The list of identifiers grows, so names are not checked.
+fn license(typed: &str) -> Result<String, String> {
+    let spaced = typed.replace('(', " ( ").replace(')', " ) ");
+    let (mut open, mut expects_name) = (0_usize, true);
+    for word in spaced.split_whitespace() {
+        let is_operator = matches!(word, "AND" | "OR" | "WITH");
+        let is_name =
+            word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | ':'));
+        let is_expected = match word {
+            "(" => expects_name,
+            ")" => !expects_name && open > 0,
+            _ => is_name && is_operator != expects_name,
+        };
+        if !is_expected {
+            return Err(NO_LICENSE.to_owned());
+        }
+        match word {
+            "(" => open += 1,
+            ")" => open -= 1,
+            _ => expects_name = is_operator,
+        }
+    }
+    if open > 0 || expects_name { Err(NO_LICENSE.to_owned()) } else { Ok(typed.to_owned()) }
+}
+
+/// Error about a license of another form.
+const NO_LICENSE: &str = "expected an SPDX expression, such as MIT or `MIT OR Apache-2.0`";
+
+/// Checks that an address is one of the web, which catalogs show as a link.
+fn source_address(typed: &str) -> Result<String, String> {
+    let rest = typed.strip_prefix("https://").or_else(|| typed.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let is_plain = !typed.contains(|c: char| c.is_whitespace() || c.is_control());
+    match is_plain && !host.is_empty() {
+        true => Ok(typed.to_owned()),
+        false => Err("expected an http or https address".to_owned()),
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
     /// Component file, or the configuration file of a set of plugins (.toml)
@@ -244,10 +284,10 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     /// License, as an SPDX expression
-    #[arg(long, value_name = "SPDX")]
+    #[arg(long, value_name = "SPDX", value_parser = license)]
     pub(crate) license: Option<String>,
     /// Address of the source code
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = source_address)]
     pub(crate) source: Option<String>,
     /// File of the private key to sign with
     #[arg(long, value_name = "FILE")]
@@ -377,5 +417,25 @@ mod tests {
     #[test]
     fn the_help_names_the_registry_that_is_searched() {
         assert!(SEARCH_EXAMPLES.contains(PUBLIC_INDEX));
+    }
+
+    #[test]
+    fn licenses_and_source_addresses_have_their_form() {
+        for fine in [
+            "MIT",
+            "MIT OR Apache-2.0",
+            "(MIT AND BSD-3-Clause) OR GPL-2.0-or-later WITH Classpath-exception-2.0",
+            "GPL-2.0+",
+            "DocumentRef-spdx:LicenseRef-acme",
+        ] {
+            assert!(license(fine).is_ok(), "{fine}");
+        }
+        for wrong in ["", "MIT Apache-2.0", "MIT OR", "OR MIT", "(MIT", "MIT)", "()", "MIT/X11"] {
+            assert_eq!(license(wrong), Err(NO_LICENSE.to_owned()), "{wrong}");
+        }
+        assert!(source_address("https://git.example/a?b#c").is_ok());
+        for wrong in ["", "acme/csv", "https://", "javascript:alert(1)", "https://a b", "git@a:b"] {
+            assert!(source_address(wrong).is_err(), "{wrong}");
+        }
     }
 }
