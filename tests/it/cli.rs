@@ -339,6 +339,22 @@ fn a_configuration_names_plugins_stores_grants_and_limits() {
 }
 
 #[test]
+fn a_check_names_labels_of_sources_that_are_not_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configuration(folder.path(), "read-only");
+    let labels = ["markdwon", "markdown", "notes", "skills"]
+        .map(|source| format!("[labels.sources.{source}]\nsource-integrity = \"trusted\"\n"));
+    let text = std::fs::read_to_string(&config).unwrap() + &labels.concat();
+    std::fs::write(&config, text).unwrap();
+    let checked = run(&["config", "check", &config, "--json"]);
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
+    let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let notes = checked["notes"].as_array().unwrap();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].as_str().unwrap().starts_with("[labels.sources.markdwon] has no effect"));
+}
+
+#[test]
 fn a_check_says_what_a_configuration_allows_beyond_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let config = configuration(folder.path(), "read-only");

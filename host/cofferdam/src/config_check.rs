@@ -39,6 +39,8 @@ pub struct CheckedConfig {
     /// directories and buckets of stores, calls without approval, and checks and records that are
     /// switched off.
     pub allowances: Vec<String>,
+    /// Parts that have no effect unless flags add what they name, in one line each.
+    pub notes: Vec<String>,
 }
 
 /// Checks a configuration.
@@ -85,5 +87,22 @@ pub fn check(file: &ConfigFile) -> Result<CheckedConfig> {
         #[cfg(feature = "skills")]
         skills,
         allowances: allowances::allowances(file)?,
+        notes: notes(file),
     })
+}
+
+#[cfg(feature = "labels")]
+fn notes(file: &ConfigFile) -> Vec<String> {
+    let unknown = crate::label_policy::unknown_sources(file).map(|name| {
+        format!(
+            "[labels.sources.{name}] has no effect unless a flag adds a source of this name: no \
+             plugin, server or store in this file is called `{name}`"
+        )
+    });
+    unknown.collect()
+}
+
+#[cfg(not(feature = "labels"))]
+fn notes(_: &ConfigFile) -> Vec<String> {
+    Vec::new()
 }

@@ -11,6 +11,9 @@ use crate::model_specs;
 use crate::records::CallLog;
 use crate::{Host, Result, label_recorder, text};
 
+/// Source of the tools for skills.
+const SKILLS_SOURCE: &str = "skills";
+
 /// Tools to which a label policy applies, and the log of its decisions.
 #[derive(Clone, Copy)]
 pub struct LabelledTools<'a> {
@@ -108,6 +111,25 @@ pub(crate) fn check(file: &ConfigFile) -> Result<()> {
             .to_owned()
     };
     Err(file.error(name.span(), message).into())
+}
+
+/// Returns the sources that a configuration labels although nothing in it has such a name: no
+/// plugin, server, store or skill. A flag may add them, such as `--files notes=./notes`.
+pub(crate) fn unknown_sources(file: &ConfigFile) -> impl Iterator<Item = &str> {
+    let config = &file.config;
+    let is_server = |name: &str| {
+        #[cfg(feature = "mcp")]
+        return config.servers.contains_key(name);
+        #[cfg(not(feature = "mcp"))]
+        return name.is_empty();
+    };
+    let is_known = move |name: &str| {
+        name == SKILLS_SOURCE
+            || config.plugins.contains_key(name)
+            || config.stores.contains_key(name)
+            || is_server(name)
+    };
+    config.labels.sources().map(|name| name.get_ref().as_str()).filter(move |name| !is_known(name))
 }
 
 /// Adds the quarantine model of the configuration, if it has one, to a policy.

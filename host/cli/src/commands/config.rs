@@ -17,7 +17,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
         .map_err(cofferdam::Error::from)
         .and_then(|file| config_check::check(&file));
     match checked {
-        Ok(CheckedConfig { plugins, servers, models, allowances, .. }) if args.json => {
+        Ok(CheckedConfig { plugins, servers, models, allowances, notes, .. }) if args.json => {
             let (plugins, servers, models) = (plugins.len(), servers.len(), models.len());
             let summary = json!({
                 "ok": true,
@@ -25,10 +25,11 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
                 "servers": servers,
                 "models": models,
                 "allows": allowances,
+                "notes": notes,
             });
             print::result(&summary.to_string())?;
         }
-        Ok(CheckedConfig { plugins, servers, models, skills, allowances }) => {
+        Ok(CheckedConfig { plugins, servers, models, skills, allowances, notes }) => {
             for spec in &plugins {
                 print::result(&summary(spec))?;
             }
@@ -44,6 +45,7 @@ pub(crate) fn check(args: &ConfigCheckArgs) -> anyhow::Result<Exit> {
             for line in &allowances {
                 print::result(line)?;
             }
+            notes.iter().for_each(|note| print::note(&format!("note: {note}")));
             let mut counts = print::counted(plugins.len(), "plugin");
             for (count, word) in [(servers.len(), "server"), (models.len(), "model")] {
                 if count > 0 {
