@@ -1,8 +1,57 @@
 //! Edits of grants in a configuration: what is refused, and what a refusal leaves unchanged.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cofferdam_tests::binary;
 
 use super::{Folder, row, run};
+
+/// Maximum time to wait for a compiled plugin.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Returns whether a directory has files, at any depth, of the size of compiled code.
+fn has_compiled(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => has_compiled(&entry.path()),
+        metadata => metadata.is_ok_and(|metadata| metadata.len() > 10_000),
+    })
+}
+
+/// Other commands wait for the lock, and compiling takes seconds.
+#[test]
+fn a_plugin_is_compiled_before_the_folder_is_locked() {
+    let folder = Folder::new("", "");
+    let cache = folder.folder.path().join("cache");
+    let lock = File::open(folder.folder.path()).unwrap();
+    lock.lock().unwrap();
+    let before = folder.text();
+    let mut granting = Command::new(binary())
+        .env_clear()
+        .env("COFFERDAM_CACHE_DIR", &cache)
+        .args(["grant", "tool", "random", "--config", &folder.config])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while !has_compiled(&cache) {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "nothing is compiled while another process has the lock"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(granting.try_wait().unwrap(), None);
+    assert_eq!(folder.text(), before);
+    drop(lock);
+    assert!(granting.wait().unwrap().success());
+    assert!(folder.text().contains("random = true"), "{}", folder.text());
+}
 
 #[test]
 fn revoking_leaves_nothing_wider() {

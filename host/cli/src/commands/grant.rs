@@ -40,34 +40,52 @@ pub(crate) async fn grant(global: &Global, args: GrantArgs) -> anyhow::Result<Ex
         print::note(&format!("`{}` is offered everything that it asks for", plugin));
         return Ok(Exit::Ok);
     }
-    let lock = FolderLock::take(&config)?;
-    let mut file = ConfigEditor::open_ambient(&config)?;
     // Paths in the configuration are relative to its directory; this one is relative to the working
     // directory.
     let directory = args.directory.as_deref().map(std::path::absolute).transpose()?;
-    let mut notes = Vec::new();
-    let mut granted = Vec::new();
-    for permission in wanted {
-        granted.push(permission.clone());
-        let grant =
-            NewGrant { permission, directory: directory.clone(), value: args.value.clone() };
-        let verb = if file.grant(&plugin, &grant)? { "may now" } else { "may already" };
-        notes.push(format!("`{}` {verb} {}", plugin, grant.permission.in_plain_words()));
-    }
+    let grants = wanted.iter().map(|permission| NewGrant {
+        permission: permission.clone(),
+        directory: directory.clone(),
+        value: args.value.clone(),
+    });
+    let grants: Vec<_> = grants.collect();
     // Fails before saving if the grant names a missing store or secret, which would make the
-    // configuration invalid, or if the plugin cannot be loaded.
-    let loaded = load_from(global, &file.config()?, &plugin).await?;
+    // configuration invalid, or if the plugin cannot be loaded. Compiling takes long, and other
+    // processes wait for the lock meanwhile.
+    let expected = edit(&config, &plugin, &grants)?.0.config()?;
+    let mut loaded = load_from(global, &expected, &plugin).await?;
+    let lock = FolderLock::take(&config)?;
+    let (file, notes) = edit(&config, &plugin, &grants)?;
+    let edited = file.config()?;
+    if edited.text != expected.text {
+        loaded = load_from(global, &edited, &plugin).await?;
+    }
     file.save()?;
     drop(lock);
     for note in notes {
         print::note(&note);
     }
-    for permission in granted.iter().filter(|granted| !loaded.requested().asks_for(granted)) {
+    for permission in wanted.iter().filter(|wanted| !loaded.requested().asks_for(wanted)) {
         print::note(&format!(
             "warning: `{plugin}` cannot use {permission}, because its manifest does not ask for it"
         ));
     }
     show(&loaded)
+}
+
+/// Opens a configuration and grants all of this in it. Returns a note about each grant too.
+fn edit(
+    config: &Path,
+    plugin: &str,
+    grants: &[NewGrant],
+) -> anyhow::Result<(ConfigEditor, Vec<String>)> {
+    let mut file = ConfigEditor::open_ambient(config)?;
+    let mut notes = Vec::new();
+    for grant in grants {
+        let verb = if file.grant(plugin, grant)? { "may now" } else { "may already" };
+        notes.push(format!("`{plugin}` {verb} {}", grant.permission.in_plain_words()));
+    }
+    Ok((file, notes))
 }
 
 pub(crate) async fn revoke(global: &Global, args: RevokeArgs) -> anyhow::Result<Exit> {
