@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cofferdam_engine::cache::{CacheError, check_ambient};
 use cofferdam_engine::sys::{permissions, resources};
+use cofferdam_record::{Log, RecordError};
 
 use super::{CheckArea, MachineCheck};
 use crate::config::ConfigFile;
@@ -17,6 +18,10 @@ use crate::{CacheDirectory, Result, directories, records, text};
 
 /// Free space below which a note is made: the size of a cache after `cofferdam cache prune`.
 const FREE_BYTES_MIN: u64 = 1 << 30;
+
+/// Advice about a log directory that is a symbolic link.
+const LINKED: &str = "calls are not recorded in it, because the log follows no symbolic link: name \
+                      its target with `directory` in [records]";
 
 /// Checks all directories. The call log can be in one that the configuration names.
 pub(super) fn check(cache: &CacheDirectory, config: Option<&ConfigFile>) -> [MachineCheck; 3] {
@@ -28,13 +33,25 @@ pub(super) fn check(cache: &CacheDirectory, config: Option<&ConfigFile>) -> [Mac
             "remembered grants, tokens and trusted configurations are not stored without it: make \
              it writable, or set XDG_STATE_HOME",
         ),
-        check_private(
-            "call log",
-            records::directory_ambient(config),
-            "calls are not recorded without it: make it writable, or name another one with \
-             `directory` in [records]",
-        ),
+        check_log(records::directory_ambient(config)),
     ]
+}
+
+/// Checks the directory of the call log. The log refuses some directories that others may be, such
+/// as a symbolic link.
+fn check_log(path: Result<PathBuf>) -> MachineCheck {
+    let remedy = "calls are not recorded without it: make it writable, or name another one with \
+                  `directory` in [records]";
+    let existing = path.as_deref().ok().filter(|path| path.symlink_metadata().is_ok());
+    match existing.and_then(|path| Log::open(path).err()) {
+        // Checked like other directories, with a note about the same remedy.
+        None | Some(RecordError::OpenToOthers { .. }) => check_private("call log", path, remedy),
+        Some(refused) => {
+            let is_link = existing.is_some_and(Path::is_symlink);
+            let remedy = if is_link { LINKED } else { remedy };
+            MachineCheck::note(CheckArea::Directories, "call log", refused.to_string(), remedy)
+        }
+    }
 }
 
 fn check_cache(cache: &CacheDirectory) -> MachineCheck {
@@ -159,6 +176,18 @@ mod tests {
             let check = check_private("call log", Ok(path), "remedy");
             assert_eq!((check.state, check.advice.as_deref()), (CheckState::Note, Some("remedy")));
         }
+    }
+
+    #[test]
+    fn a_log_directory_that_the_log_refuses_is_reported_in_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        let check = check_log(Ok(link.clone()));
+        assert_eq!((check.state, check.advice.as_deref()), (CheckState::Note, Some(LINKED)));
+        assert_eq!(check.found, Log::open(&link).unwrap_err().to_string());
+        directories::make_private(&folder.path().join("log")).unwrap();
+        assert_eq!(check_log(Ok(folder.path().join("log"))).state, CheckState::Ok);
     }
 
     #[test]
