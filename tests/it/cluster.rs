@@ -2,6 +2,7 @@
 //! `COFFERDAM_NATS_SERVER` these tests report that they are skipped; `cargo xtask nats` installs the
 //! server.
 
+mod labels;
 mod records;
 mod sessions;
 mod tasks;

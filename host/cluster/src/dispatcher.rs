@@ -6,6 +6,7 @@
 
 mod call;
 mod inbox;
+mod inner;
 mod keyed;
 mod lines;
 mod placement;

@@ -21,6 +21,8 @@
 //! - All calls with one idempotency key get one result, as long as it is [stored](keyed).
 //! - The client of the gateway is asked each question of a run once, and the answer reaches that
 //!   run.
+//! - Calls that a call makes of other tools at its worker are made only if the caller of the
+//!   gateway allows each of them, as if the caller had the tools itself.
 //! - A message carries no authority. Grants, limits and secrets are the worker's own; a gateway can
 //!   only lower limits.
 //!
@@ -46,6 +48,7 @@ mod catalog;
 mod dispatcher;
 mod error;
 mod frame;
+mod inner;
 pub mod keyed;
 mod message;
 #[cfg(feature = "nats")]

@@ -14,6 +14,7 @@ use cofferdam_tool::{CallContext, ToolName};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::inner::{self, InnerCallsHeader};
 use crate::question::{self, QUESTIONS_MAX};
 
 /// Longest string of a caller that a message carries, in characters.
@@ -84,8 +85,8 @@ pub(crate) enum WorkerMessage {
         level: u8,
         message: String,
     },
-    /// Question of the call to the client of the gateway. The body has it. It is sent again until
-    /// the gateway has answered.
+    /// Question of the call to the client of the gateway, or a question about a call that it makes
+    /// of another tool. The body has it. It is sent again until the gateway has answered.
     Question {
         offer: u64,
         question: u32,
@@ -142,6 +143,9 @@ pub(crate) struct CallHeader {
     /// client makes it run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<Vec<String>>,
+    /// Demand that the gateway decides about calls that the call makes of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inner_calls: Option<InnerCallsHeader>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) dry_run: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -176,6 +180,10 @@ impl CallHeader {
             limits: context.limits.as_deref().cloned(),
             asks: context.asker.as_ref().map(|asker| question::words(|kind| asker.can_ask(kind))),
             asked: context.asker.as_ref().and_then(|asker| earlier_questions(&**asker)),
+            inner_calls: context
+                .inner_calls
+                .as_ref()
+                .map(|calls| InnerCallsHeader { label: calls.label().map(inner::carried) }),
             dry_run: context.file_effects.is_dry_run,
             diffs: context.file_effects.shows_diffs,
         }

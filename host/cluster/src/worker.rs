@@ -6,6 +6,7 @@
 
 mod call;
 mod callers;
+mod inner;
 mod monitor;
 mod questions;
 mod table;

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::inner::InnerCallPolicy;
 use super::lines::LineTurn;
 use super::returning::ReturningCall;
 use super::shared::SharedCall;
@@ -52,6 +53,8 @@ pub(super) struct CallClient<'c> {
     pub(super) reports: &'c (dyn Fn(WorkerMessage) + Send + Sync),
     /// Answers the questions of the call.
     pub(super) asker: Option<&'c Arc<dyn Asker>>,
+    /// Decides about the calls that the call makes of other tools.
+    pub(super) inner_calls: Option<InnerCallPolicy<'c>>,
     /// Learns when a call was taken over.
     pub(super) handover: Option<&'c Handover>,
 }

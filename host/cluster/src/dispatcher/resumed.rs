@@ -69,6 +69,7 @@ impl ResumedCall {
             let client = CallClient {
                 reports: &reports,
                 asker: context.asker.as_ref(),
+                inner_calls: None,
                 handover: context.handover.as_deref(),
             };
             let result = match state {

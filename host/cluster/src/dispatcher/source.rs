@@ -13,6 +13,7 @@ use cofferdam_tool::{
 
 use super::Dispatcher;
 use super::call::{CallClient, CallRequest, Handovers, RemoteCall};
+use super::inner::InnerCallPolicy;
 use crate::catalog::{SourceEntry, ToolEntry};
 use crate::keyed::KeyedCall;
 use crate::message::{CallHeader, WorkerMessage, log_level};
@@ -91,7 +92,19 @@ impl RemoteSource {
             request: &request,
             arguments: arguments.as_bytes(),
             deadline: context.deadline,
-            client: CallClient { reports: &reports, asker: context.asker.as_ref(), handover: None },
+            client: CallClient {
+                reports: &reports,
+                asker: context.asker.as_ref(),
+                inner_calls: context.inner_calls.as_ref().map(|inner_calls| InnerCallPolicy {
+                    inner_calls,
+                    toolset: call.toolset,
+                    tool: call.tool,
+                    source: self,
+                    context,
+                    header: &request.header,
+                }),
+                handover: None,
+            },
         };
         let mut pending = self.dispatcher.pending(context.cancellation.clone());
         let route = (self.route.as_str(), call.tool.name.as_str());

@@ -81,7 +81,7 @@ impl PendingCall {
     ) -> Result<OfferEnd, DispatchError> {
         let timing = self.dispatcher().options.timing;
         let mut parts = ResultParts::default();
-        let mut questions = AskedQuestions::new(client.asker);
+        let mut questions = AskedQuestions::new(client.asker, client.inner_calls);
         let mut silence = Silence::new(timing);
         loop {
             let event = tokio::select! {

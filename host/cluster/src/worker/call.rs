@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofferdam_tool::CallContext;
 use cofferdam_tool::ask::{AskError, Asker, LogLevel, LogSink};
-use cofferdam_tool::invoke::{Progress, ProgressSink};
+use cofferdam_tool::invoke::{InnerCalls, Progress, ProgressSink};
+use cofferdam_tool::{CallContext, Completion, Outcome};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::WorkerState;
+use super::inner::GatewayInnerCalls;
 use super::questions::{GatewayAsker, OpenQuestions};
 use super::table::{ActiveCall, OpenOffer};
 use crate::bus::BusError;
@@ -66,15 +67,27 @@ impl StartedCall {
             let earlier = call.asked.clone();
             Arc::new(GatewayAsker { kinds, earlier, questions, reports }) as Arc<dyn Asker>
         });
+        let inner_calls = call.inner_calls.clone().map(|header| {
+            let (questions, reports) = (Arc::clone(&active.questions), sender.clone());
+            Arc::new(GatewayInnerCalls::new(header, questions, reports))
+        });
         let sink = Arc::new(Reports { offer, sender });
         let context = CallContext {
             cancellation: active.cancellation.clone(),
             asker,
+            inner_calls: inner_calls.clone().map(|calls| calls as Arc<dyn InnerCalls>),
             progress: Some(Arc::clone(&sink) as Arc<dyn ProgressSink>),
             log: Some(sink as Arc<dyn LogSink>),
             ..call.context(self.remaining)
         };
-        let ended = state.toolset.call(call.tool.as_str(), Some(&arguments), &context);
+        let ended = async {
+            let ended = state.toolset.call(call.tool.as_str(), Some(&arguments), &context).await;
+            let Some(inner_calls) = inner_calls else { return ended };
+            match inner_calls.report_kept(&context).await {
+                Ok(()) => ended,
+                Err(outcome) => ended.map(|completion| completion_with(completion, *outcome)),
+            }
+        };
         let mut ended = std::pin::pin!(AssertUnwindSafe(ended).catch_unwind());
         let started = Instant::now();
         let period = state.options.timing.alive_interval;
@@ -136,6 +149,13 @@ impl StartedCall {
             state.send_offer(self.offer, &self.active.inbox()).await;
         }
     }
+}
+
+/// Returns a completion with another outcome.
+pub(super) fn completion_with(mut completion: Completion, outcome: Outcome) -> Completion {
+    completion.record.set_outcome(&outcome);
+    completion.outcome = outcome;
+    completion
 }
 
 /// Returns the time that a call runs without a gateway that receives its heartbeats.

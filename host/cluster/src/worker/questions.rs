@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::CallReport;
+use crate::inner::CHECKS_MAX;
 use crate::question::{self, QUESTION_BYTES_MAX, QUESTIONS_MAX};
 
 /// Open questions of one run.
@@ -26,8 +27,21 @@ pub(super) struct OpenQuestions {
 #[derive(Default)]
 struct QuestionsState {
     open: BTreeMap<u32, OpenQuestion>,
-    /// Number of questions that were asked.
-    asked: u32,
+    /// Number of the next question.
+    next: u32,
+    /// Number of questions to the client that were asked.
+    asked: usize,
+    /// Number of checks of inner calls.
+    checks: usize,
+}
+
+/// Party that a question is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuestionTarget {
+    /// Client of the gateway.
+    Client,
+    /// Gateway itself, about a call of another tool.
+    Gateway,
 }
 
 struct OpenQuestion {
@@ -36,11 +50,36 @@ struct OpenQuestion {
 }
 
 impl OpenQuestions {
+    /// Asks a question and waits for the answer.
+    pub(super) async fn ask(
+        &self,
+        body: Bytes,
+        target: QuestionTarget,
+        reports: &mpsc::Sender<CallReport>,
+    ) -> Result<Bytes, AskError> {
+        let (number, answered) = self.open(body, target)?;
+        let _open = AskedQuestion { number, questions: self };
+        // If there is no room for the report, the next heartbeat brings the question.
+        let _ = reports.try_send(CallReport::Question(number));
+        answered.await.map_err(|_| AskError::Failed("the call has ended".to_owned()))
+    }
+
     /// Adds a question. Returns its number and the receiver of its answer.
-    fn open(&self, body: Bytes) -> Result<(u32, oneshot::Receiver<Bytes>), AskError> {
+    fn open(
+        &self,
+        body: Bytes,
+        target: QuestionTarget,
+    ) -> Result<(u32, oneshot::Receiver<Bytes>), AskError> {
         let mut state = self.state.lock();
-        if usize::try_from(state.asked).is_ok_and(|asked| asked >= QUESTIONS_MAX) {
-            return Err(AskError::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
+        match target {
+            QuestionTarget::Client if state.asked >= QUESTIONS_MAX => {
+                return Err(AskError::Failed(format!("a call can ask {QUESTIONS_MAX} questions")));
+            }
+            QuestionTarget::Gateway if state.checks >= CHECKS_MAX => {
+                let calls_max = CHECKS_MAX / 2;
+                return Err(AskError::Failed(format!("a call can make {calls_max} other calls")));
+            }
+            QuestionTarget::Client | QuestionTarget::Gateway => {}
         }
         let open: usize = state.open.values().map(|other| other.body.len()).sum();
         if open.saturating_add(body.len()) > QUESTION_BYTES_MAX {
@@ -48,8 +87,12 @@ impl OpenQuestions {
                 "the questions that a call waits for have at most {QUESTION_BYTES_MAX} bytes"
             )));
         }
-        let number = state.asked;
-        state.asked += 1;
+        let number = state.next;
+        state.next += 1;
+        match target {
+            QuestionTarget::Client => state.asked += 1,
+            QuestionTarget::Gateway => state.checks += 1,
+        }
         let (answer, answered) = oneshot::channel();
         state.open.insert(number, OpenQuestion { body, answer });
         Ok((number, answered))
@@ -92,12 +135,7 @@ impl Asker for GatewayAsker {
     async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Value>, AskError> {
         let count = questions.len();
         let body = Bytes::from(question::encode(questions)?);
-        let (number, answered) = self.questions.open(body)?;
-        let _open = AskedQuestion { number, questions: &self.questions };
-        // If there is no room for the report, the next heartbeat brings the question.
-        let _ = self.reports.try_send(CallReport::Question(number));
-        let answer =
-            answered.await.map_err(|_| AskError::Failed("the call has ended".to_owned()))?;
+        let answer = self.questions.ask(body, QuestionTarget::Client, &self.reports).await?;
         question::decode_answer(&answer, count)
     }
 

@@ -61,13 +61,18 @@ impl Drop for CountedRun {
 
 /// Runs a test in simulated time.
 pub(crate) fn simulate(test: impl AsyncFnOnce(Cluster)) {
+    simulate_seed((1, Faults::of(0)), test);
+}
+
+/// Runs a test in simulated time on a network with faults, which `seed` chooses.
+pub(crate) fn simulate_seed((seed, faults): (u64, Faults), test: impl AsyncFnOnce(Cluster)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let results = Arc::new(SimulatedResults::new(1, Faults::of(0)));
-    let network = Network::new(1, Faults::of(0));
+    let results = Arc::new(SimulatedResults::new(seed, faults.clone()));
+    let network = Network::new(seed, faults);
     runtime.block_on(test(Cluster { network, results, runs: Runs::default() }));
 }
 

@@ -19,6 +19,7 @@
 mod cluster;
 mod connection;
 mod history;
+mod inner;
 mod network;
 mod results;
 mod scale;
