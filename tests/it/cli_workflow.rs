@@ -4,7 +4,8 @@ mod labels;
 mod locks;
 
 use std::io::BufRead as _;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -149,11 +150,22 @@ fn outputs_go_to_stdout_and_the_course_to_stderr() {
     assert!(ran.stderr.contains("  reviewer:\n  | More.\n"), "{}", ran.stderr);
 }
 
+/// Checks that only the owner can read the checkpoints below a directory.
+fn assert_private(directory: &Path) {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap());
+    let modes: Vec<_> =
+        files.map(|file| file.unwrap().metadata().unwrap().mode() & 0o777).collect();
+    assert!(modes.len() >= 5 && modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
+}
+
 #[test]
 fn a_run_without_an_answer_waits_in_its_checkpoint() {
     let scene = review();
     let paused = scene.run(&["tides", "--checkpoints", "runs"]);
     assert_eq!((paused.code, paused.stdout.as_str()), (Some(4), ""), "{}", paused.stderr);
+    assert_private(&scene.path("runs"));
     let prompt = "approve-1 waits for an answer:\n  | Print this?\n  | \n  | Good.\n\
                 go on with the flags of this run and --checkpoints runs --resume --answer approve-1=TEXT\n";
     assert!(paused.stderr.ends_with(prompt), "{}", paused.stderr);

@@ -42,7 +42,11 @@ const CHECKPOINT_QUOTA: Quota = Quota {
 /// # Errors
 /// If it does not exist or cannot be opened.
 pub fn open_checkpoints_ambient(directory: &Path) -> Result<Checkpoints, OpenDirectoryError> {
-    let options = DirectoryOptions { quota: CHECKPOINT_QUOTA, ..DirectoryOptions::default() };
+    let options = DirectoryOptions {
+        quota: CHECKPOINT_QUOTA,
+        is_private: true,
+        ..DirectoryOptions::default()
+    };
     let store = DirectoryStore::open_ambient(directory, options)?;
     Ok(Checkpoints::new(Arc::new(store)))
 }

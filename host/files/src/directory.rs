@@ -97,6 +97,8 @@ pub struct DirectoryOptions {
     /// Waits for the disk at every change. Otherwise a crash of the machine (not one of the host)
     /// may lose the last changes and leave empty files.
     pub is_durable: bool,
+    /// Creates files that only the owner may read and write. Otherwise the process decides.
+    pub is_private: bool,
 }
 
 impl Default for DirectoryOptions {
@@ -106,6 +108,7 @@ impl Default for DirectoryOptions {
             quota: Quota::default(),
             names: NameRules::Portable,
             is_durable: true,
+            is_private: false,
         }
     }
 }

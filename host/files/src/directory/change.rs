@@ -5,7 +5,7 @@ use std::io;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, Metadata};
 
-use super::publish::{flush_names, publish};
+use super::publish::{FilePermissions, flush_names, publish};
 use super::tree::{ReachedDepth, Tree, TreeNode, lookup};
 use crate::content::FileContent;
 use crate::ledger::UsageLedger;
@@ -40,7 +40,7 @@ impl Tree {
             name,
             content,
             mode,
-            replaced.as_ref(),
+            FilePermissions::new(replaced.as_ref(), &self.options),
             self.options.is_durable,
         );
         if let Err(error) = published {

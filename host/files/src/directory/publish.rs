@@ -8,28 +8,47 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::anonymous;
 use super::tree::{TreeNode, lookup};
-use crate::WriteMode;
 use crate::content::FileContent;
 use crate::path::RESERVED_PREFIX;
+use crate::{DirectoryOptions, WriteMode};
 
 /// Maximum number of temporary names to try. The first is free unless an attacker has taken it.
 const NAMES_MAX: usize = 16;
 
+/// Permissions of a new file.
+#[derive(Clone, Copy)]
+pub(super) enum FilePermissions<'m> {
+    /// Those that this process gives to new files.
+    Default,
+    /// Only the owner may read and write it.
+    Private,
+    /// Those of another file, and its owner and group if the process may set them: a script stays
+    /// executable, a private file private, and a file of a group stays open to it.
+    Like(&'m Metadata),
+}
+
+impl<'m> FilePermissions<'m> {
+    /// Returns those of `model`, or else those of new files in a store with these options.
+    pub(super) fn new(model: Option<&'m Metadata>, options: &DirectoryOptions) -> Self {
+        match model {
+            Some(model) => Self::Like(model),
+            None if options.is_private => Self::Private,
+            None => Self::Default,
+        }
+    }
+}
+
 /// Gives `name` in `directory` the content `content`. On failure nothing has changed.
-///
-/// `replaced` is the metadata of the existing file, whose permissions the new file gets, and whose
-/// owner and group if the process may set them: a script stays executable, a private file private,
-/// and a file of a group stays open to it.
 pub(super) fn publish(
     directory: &Dir,
     name: &str,
     content: &FileContent,
     mode: WriteMode,
-    replaced: Option<&Metadata>,
+    permissions: FilePermissions<'_>,
     is_durable: bool,
 ) -> io::Result<()> {
-    let (mut temporary, begun) = Temporary::create(directory, content, replaced)?;
-    let file = begun.complete(content, replaced)?;
+    let (mut temporary, begun) = Temporary::create(directory, content, permissions)?;
+    let file = begun.complete(content, permissions)?;
     if is_durable {
         file.sync_all()?;
     }
@@ -50,17 +69,16 @@ pub(super) struct PublishedFile {
 }
 
 impl PublishedFile {
-    /// Creates `name` in `directory`, where it must not exist. `model` is the file whose
-    /// permissions it will have.
+    /// Creates `name` in `directory`, where it must not exist.
     pub(super) fn create(
         directory: &Dir,
         name: &str,
         content: &FileContent,
-        model: Option<&Metadata>,
+        permissions: FilePermissions<'_>,
     ) -> io::Result<Self> {
         if let Some(anonymous_file) = content.anonymous_file() {
             let file = File::from_std(anonymous_file.try_clone()?);
-            keep_permissions(&file, model)?;
+            set_permissions(&file, permissions)?;
             match anonymous::give_name(anonymous_file, directory, name) {
                 Ok(()) => return Ok(Self { file, is_complete: true }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -70,7 +88,7 @@ impl PublishedFile {
         }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        restrict(&mut options, model);
+        restrict(&mut options, permissions);
         Ok(Self { file: directory.open_with(name, &options)?, is_complete: false })
     }
 
@@ -78,7 +96,7 @@ impl PublishedFile {
     pub(super) fn complete(
         self,
         content: &FileContent,
-        model: Option<&Metadata>,
+        permissions: FilePermissions<'_>,
     ) -> io::Result<File> {
         if self.is_complete {
             return Ok(self.file);
@@ -86,7 +104,7 @@ impl PublishedFile {
         let mut file = self.file.into_std();
         content.write_to(&mut file)?;
         let file = File::from_std(file);
-        keep_permissions(&file, model)?;
+        set_permissions(&file, permissions)?;
         Ok(file)
     }
 }
@@ -141,12 +159,12 @@ impl<'d> Temporary<'d> {
     fn create(
         directory: &'d Dir,
         content: &FileContent,
-        replaced: Option<&Metadata>,
+        permissions: FilePermissions<'_>,
     ) -> io::Result<(Self, PublishedFile)> {
         let mut failure = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..NAMES_MAX {
             let name = temporary_name();
-            match PublishedFile::create(directory, &name, content, replaced) {
+            match PublishedFile::create(directory, &name, content, permissions) {
                 Ok(begun) => return Ok((Self { directory, name, is_published: false }, begun)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => failure = error,
                 Err(error) => return Err(error),
@@ -235,22 +253,37 @@ const PERMISSIONS_PRESERVED: u32 = 0o777;
 #[cfg(unix)]
 const OWNER_PERMISSIONS: u32 = 0o700;
 
+/// Permission bits of a file that only its owner may read and write.
+#[cfg(unix)]
+const PRIVATE_PERMISSIONS: u32 = 0o600;
+
 /// Creates the file with the permissions of its owner only, so that private content is private from
 /// its first byte, also while the file does not have its group yet.
 #[cfg(unix)]
-fn restrict(options: &mut OpenOptions, replaced: Option<&Metadata>) {
+fn restrict(options: &mut OpenOptions, permissions: FilePermissions<'_>) {
     use cap_std::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    if let Some(metadata) = replaced {
-        options.mode(metadata.permissions().mode() & OWNER_PERMISSIONS);
+    match permissions {
+        FilePermissions::Default => {}
+        FilePermissions::Private => {
+            options.mode(PRIVATE_PERMISSIONS);
+        }
+        FilePermissions::Like(model) => {
+            options.mode(model.permissions().mode() & OWNER_PERMISSIONS);
+        }
     }
 }
 
 #[cfg(unix)]
-fn keep_permissions(file: &File, replaced: Option<&Metadata>) -> io::Result<()> {
+fn set_permissions(file: &File, permissions: FilePermissions<'_>) -> io::Result<()> {
     use cap_std::fs::{Permissions, PermissionsExt as _};
-    let Some(metadata) = replaced else { return Ok(()) };
-    keep_owner(file, metadata)?;
-    let wanted = metadata.permissions().mode() & PERMISSIONS_PRESERVED;
+    let wanted = match permissions {
+        FilePermissions::Default => return Ok(()),
+        FilePermissions::Private => PRIVATE_PERMISSIONS,
+        FilePermissions::Like(model) => {
+            keep_owner(file, model)?;
+            model.permissions().mode() & PERMISSIONS_PRESERVED
+        }
+    };
     // Some file systems have fixed permissions and refuse to set even those.
     if file.metadata()?.permissions().mode() & PERMISSIONS_PRESERVED == wanted {
         return Ok(());
@@ -276,10 +309,10 @@ fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn restrict(_: &mut OpenOptions, _: Option<&Metadata>) {}
+fn restrict(_: &mut OpenOptions, _: FilePermissions<'_>) {}
 
 #[cfg(not(unix))]
-fn keep_permissions(_: &File, _: Option<&Metadata>) -> io::Result<()> {
+fn set_permissions(_: &File, _: FilePermissions<'_>) -> io::Result<()> {
     Ok(())
 }
 
@@ -349,7 +382,15 @@ mod tests {
         let private = std::fs::Permissions::from_mode(0o640);
         std::fs::set_permissions(root.path().join("private"), private).unwrap();
         for content in contents(&directory) {
-            publish(&directory, "created", &content, WriteMode::Create, None, true).unwrap();
+            publish(
+                &directory,
+                "created",
+                &content,
+                WriteMode::Create,
+                FilePermissions::Default,
+                true,
+            )
+            .unwrap();
             assert_eq!(
                 (directory.read("created").unwrap(), mode("created")),
                 (b"new".to_vec(), mode("ordinary"))
@@ -358,15 +399,30 @@ mod tests {
         }
         for content in contents(&directory) {
             let replaced = directory.metadata("private").unwrap();
-            publish(&directory, "private", &content, WriteMode::Replace, Some(&replaced), true)
-                .unwrap();
+            publish(
+                &directory,
+                "private",
+                &content,
+                WriteMode::Replace,
+                FilePermissions::Like(&replaced),
+                true,
+            )
+            .unwrap();
             assert_eq!(
                 (directory.read("private").unwrap(), mode("private")),
                 (b"new".to_vec(), 0o640)
             );
         }
         for content in contents(&directory) {
-            publish(&directory, "private", &content, WriteMode::Create, None, true).unwrap_err();
+            publish(
+                &directory,
+                "private",
+                &content,
+                WriteMode::Create,
+                FilePermissions::Default,
+                true,
+            )
+            .unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     }
@@ -390,8 +446,15 @@ mod tests {
         assert_eq!(before.2, 0o660);
         for content in contents(&directory) {
             let replaced = directory.metadata("shared").unwrap();
-            publish(&directory, "shared", &content, WriteMode::Replace, Some(&replaced), false)
-                .unwrap();
+            publish(
+                &directory,
+                "shared",
+                &content,
+                WriteMode::Replace,
+                FilePermissions::Like(&replaced),
+                false,
+            )
+            .unwrap();
             assert_eq!((directory.read("shared").unwrap(), facts()), (b"new".to_vec(), before));
         }
     }
@@ -402,8 +465,15 @@ mod tests {
         let directory = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         directory.create_dir("d").unwrap();
         for mode in [WriteMode::Create, WriteMode::Replace] {
-            publish(&directory, "d", &FileContent::Bytes(b"x".to_vec()), mode, None, false)
-                .unwrap_err();
+            publish(
+                &directory,
+                "d",
+                &FileContent::Bytes(b"x".to_vec()),
+                mode,
+                FilePermissions::Default,
+                false,
+            )
+            .unwrap_err();
         }
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
     }

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, File, Metadata};
 
 use super::apply::Commit;
 use super::fault::CommitStep;
-use super::publish::{PublishedFile, flush_all, flush_names};
+use super::publish::{FilePermissions, PublishedFile, flush_all, flush_names};
 use super::record::{Arrival, ArrivalSource, CommitRecord, Departure, Phase, Removal, state};
 use super::tree::{Tree, TreeNode, lookup};
 use crate::changes::{NewContent, RemovedPath, at_path};
@@ -218,7 +218,9 @@ impl StagingArea<'_> {
         content: &FileContent,
         model: Option<&Metadata>,
     ) -> io::Result<File> {
-        PublishedFile::create(self.directory, name, content, model)?.complete(content, model)
+        let permissions = FilePermissions::new(model, &self.tree.options);
+        PublishedFile::create(self.directory, name, content, permissions)?
+            .complete(content, permissions)
     }
 
     /// Returns the file whose permissions a new one gets.

@@ -18,6 +18,7 @@ const FAST: DirectoryOptions = DirectoryOptions {
     quota: QUOTA_DEFAULT,
     names: NameRules::Portable,
     is_durable: false,
+    is_private: false,
 };
 const QUOTA_DEFAULT: Quota = Quota {
     bytes_max: 1 << 20,
@@ -229,6 +230,19 @@ async fn replacing_keeps_the_permissions_but_no_borrowed_rights() {
         let mode = fs::metadata(scene.inside("a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, after, "{before:o}");
     }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_private_store_creates_files_for_the_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::with(DirectoryOptions { is_private: true, ..FAST });
+    scene.write("a/b", "new").await.unwrap();
+    let mode = || fs::metadata(scene.inside("a/b")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(scene.inside("a/b"), fs::Permissions::from_mode(0o640)).unwrap();
+    scene.write("a/b", "newer").await.unwrap();
+    assert_eq!(mode(), 0o640, "it is the decision of the owner");
 }
 
 #[tokio::test]
