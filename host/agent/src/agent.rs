@@ -222,6 +222,8 @@ impl AgentBuilder {
     }
 
     /// Sets which calls the user has to approve and which are denied, replacing earlier rules.
+    /// [`build`](Self::build) logs a warning for names that are probably
+    /// [misspelled](Approvals::misspelled).
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.parts.approvals = Arc::new(approvals);
         self
@@ -297,6 +299,9 @@ impl AgentBuilder {
     pub fn build(mut self) -> Result<Agent, InvalidAgent> {
         self.parts.settings.check()?;
         self.parts.approvals.check(&self.parts.toolset)?;
+        for warning in self.parts.approvals.misspelled(&self.parts.toolset) {
+            tracing::warn!(agent = self.parts.name, "{warning}");
+        }
         let mut ids: Vec<_> =
             self.parts.providers.iter().map(|provider| provider.source_id()).collect();
         ids.sort_unstable();

@@ -27,7 +27,7 @@ pub use rules::{ApprovalEffect, ApprovalRule, ArgumentPattern, InvalidApprovalRu
 pub(crate) use standing::is_allowed;
 pub use standing::{Scope, allow_always, forbid_again, standing_rules};
 
-use crate::{FunctionCall, Session};
+use crate::{ApprovalRequest, FunctionCall, Session};
 
 /// Rules for which calls of a model the user has to approve.
 ///
@@ -113,14 +113,19 @@ impl Approvals {
         Ok(self)
     }
 
-    /// Returns a warning for each rule that matches no tool and is probably a mistake, because a
-    /// rule that denies calls of a misspelled tool denies nothing. The rule names a tool that does
-    /// not exist although one has a similar name, an origin that no tool has, or, for all tools,
-    /// arguments that no tool has.
+    /// Returns a warning for each rule and each mode that matches no tool and is probably a
+    /// mistake, because a rule that denies calls of a misspelled tool denies nothing. It names a
+    /// tool that does not exist although one has a similar name, an origin that no tool has, or,
+    /// for all tools, arguments that no tool has. [`AgentBuilder::build`] logs these warnings.
+    ///
+    /// [`AgentBuilder::build`]: crate::AgentBuilder::build
     #[must_use]
     pub fn misspelled(&self, toolset: &Toolset) -> Vec<String> {
         let toolset = toolset.unrestricted();
-        self.rules.iter().filter_map(|rule| rule.objection(toolset)).collect()
+        let is_unknown = |name: &&String| toolset.definition(name).is_err();
+        let modes = self.tools.keys().filter(is_unknown);
+        let modes = modes.filter_map(|name| rules::misspelled(name, "a mode of", toolset));
+        modes.chain(self.rules.iter().filter_map(|rule| rule.objection(toolset))).collect()
     }
 
     /// Sets a function that decides about calls like a rule. `None` leaves the decision to the
@@ -233,6 +238,26 @@ impl Approvals {
         let by_source = || toolset.needs_approval_for(tool.name.as_str(), arguments);
         let need = self.need(call, tool, origin.as_ref(), by_source, session);
         need == ApprovalNeed::Needed
+    }
+
+    /// Returns whether the session allows a requested call now, because the user has always allowed
+    /// calls like it with the answer to another request. Only for a request without
+    /// [violations](ApprovalRequest::violations), and only if the tool still has the origin that
+    /// the user was asked about.
+    #[must_use]
+    pub fn is_allowed_since(
+        &self,
+        request: &ApprovalRequest,
+        toolset: &Toolset,
+        session: &Session,
+    ) -> bool {
+        let (call, toolset) = (&request.function_call, toolset.unrestricted());
+        let Ok(tool) = toolset.definition(&call.name) else { return false };
+        let is_needed = |session| self.are_needed(call, tool, toolset, session);
+        request.violations().next().is_none()
+            && request.origin == toolset.origin(&call.name)
+            && is_needed(None)
+            && !is_needed(Some(session))
     }
 
     /// Returns whether a call that a program of the model makes has to be approved, by the same

@@ -1,8 +1,9 @@
 //! Sessions, which connect turns of a conversation (`SES-1`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,6 +18,8 @@ pub struct Session {
 struct SessionState {
     id: String,
     memory: Mutex<Memory>,
+    /// Number of writes to `memory`, counted while it is locked.
+    changes: AtomicU64,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -58,15 +61,28 @@ impl Session {
     }
 
     fn remembering(id: String, memory: Memory) -> Self {
-        Self {
-            inner: Arc::new(SessionState { id, memory: Mutex::new(memory), turn: Arc::default() }),
-        }
+        let (memory, changes) = (Mutex::new(memory), AtomicU64::default());
+        Self { inner: Arc::new(SessionState { id, memory, changes, turn: Arc::default() }) }
+    }
+
+    /// Locks the memory for a write.
+    fn write(&self) -> MutexGuard<'_, Memory> {
+        let memory = self.inner.memory.lock();
+        self.inner.changes.fetch_add(1, Ordering::Relaxed);
+        memory
     }
 
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.inner.id
+    }
+
+    /// Returns how many times the service's id or the state has been written since the session was
+    /// created or restored. If the number is the same as before, nothing has changed.
+    #[must_use]
+    pub fn change_count(&self) -> u64 {
+        self.inner.changes.load(Ordering::Relaxed)
     }
 
     /// Returns the service's id of the conversation, if the service keeps it.
@@ -77,7 +93,7 @@ impl Session {
 
     /// Sets the service's id of the conversation.
     pub fn set_service_id(&self, id: Option<String>) {
-        self.inner.memory.lock().service_id = id;
+        self.write().service_id = id;
     }
 
     /// Returns a source's part of the state, `state[<source id>]` (`SES-2`), or null if there is
@@ -89,7 +105,7 @@ impl Session {
 
     /// Sets a source's part of the state; null removes it.
     pub fn set_part(&self, source: &str, part: Value) {
-        let mut memory = self.inner.memory.lock();
+        let mut memory = self.write();
         if part.is_null() {
             memory.state.remove(source);
         } else {
@@ -101,7 +117,7 @@ impl Session {
     /// writing. The part is null if there is none, and null removes it. `update` must not use the
     /// session.
     pub fn update_part<T>(&self, source: &str, update: impl FnOnce(&mut Value) -> T) -> T {
-        let mut memory = self.inner.memory.lock();
+        let mut memory = self.write();
         let part = memory.state.entry(source).or_insert(Value::Null);
         let updated = update(part);
         if part.is_null() {
@@ -196,6 +212,21 @@ mod tests {
         assert_eq!(session.part("count"), 400);
         session.update_part("count", |value| *value = Value::Null);
         assert_eq!(session, Session::with_id(session.id()));
+    }
+
+    #[test]
+    fn every_write_is_counted_and_no_read() {
+        let session = Session::new();
+        session.set_service_id(Some("svc".into()));
+        session.set_part("a", json!(1));
+        session.update_part("a", |value| *value = json!(2));
+        assert_eq!(session.change_count(), 3);
+        let copy = session.clone();
+        assert_eq!((copy.part("a"), copy.service_id()), (json!(2), Some("svc".into())));
+        let restored: Session =
+            serde_json::from_value(serde_json::to_value(&session).unwrap()).unwrap();
+        assert_eq!((copy.change_count(), restored.change_count()), (3, 0));
+        assert_eq!(restored, session);
     }
 
     #[test]

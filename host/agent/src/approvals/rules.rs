@@ -141,12 +141,7 @@ impl ApprovalRule {
         let tools = || toolset.definitions().map(|tool| &**tool);
         let is_named = |tool: &&ToolDefinition| self.tool == "*" || self.tool == tool.name.as_str();
         if !tools().any(|tool| is_named(&tool)) {
-            let nearest = ToolName::nearest(&self.tool, tools().map(|tool| tool.name.as_str()))?;
-            return Some(format!(
-                "a rule about approvals concerns the tool `{}`, which does not exist; did you mean \
-                 `{nearest}`?",
-                self.tool
-            ));
+            return misspelled(&self.tool, "a rule about", toolset);
         }
         let has_origin = |tool: &&ToolDefinition| {
             let origin = toolset.origin(tool.name.as_str());
@@ -183,6 +178,16 @@ impl ApprovalRule {
                 }
             }
     }
+}
+
+/// Returns a warning about a tool that does not exist, if one has a similar name.
+pub(super) fn misspelled(name: &str, subject: &str, toolset: &Toolset) -> Option<String> {
+    let names = toolset.definitions().map(|tool| tool.name.as_str());
+    let nearest = ToolName::nearest(name, names)?;
+    Some(format!(
+        "{subject} approvals concerns the tool `{name}`, which does not exist; did you mean \
+         `{nearest}`?"
+    ))
 }
 
 /// Returns whether an origin is the `wanted` one, which may leave out its digest.

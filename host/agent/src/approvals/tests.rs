@@ -163,6 +163,38 @@ fn a_rule_that_matches_no_tool_has_a_warning() {
         assert_eq!(warnings(rule), Vec::<String>::new());
     }
     assert_eq!(warnings(from("*", "program:tests")), Vec::<String>::new());
+    let mode = |tool: &str| Approvals::default().with(tool, ApprovalMode::Always);
+    let expected = "a mode of approvals concerns the tool `writ`, which does not exist; did you \
+                    mean `write`?";
+    assert_eq!(mode("writ").misspelled(&toolset), [expected]);
+    assert_eq!(mode("write").with("unrelated", ApprovalMode::Never).misspelled(&toolset).len(), 0);
+}
+
+#[tokio::test]
+async fn an_approval_for_all_calls_covers_the_others_of_the_reply() {
+    let call = |id: &str| MessageContent::call(id, "f", r#"{"path":"docs/a"}"#);
+    let reply = Message::new(Role::Assistant, vec![call("1"), call("2")]);
+    let client = ScriptedClient::new([Reply { messages: vec![reply], ..Reply::default() }]);
+    let toolset = tool("f", &Arc::default());
+    let session = Session::new();
+    let asking = Approvals::by_default(ApprovalMode::Always);
+    let agent = Agent::builder(client).tools(toolset.clone()).approvals(asking.clone());
+    let response = agent.build().unwrap().run("go").session(&session).await.unwrap();
+    let [first, second] =
+        <[_; 2]>::try_from(response.approval_requests().collect::<Vec<_>>()).unwrap();
+    assert!(!asking.is_allowed_since(second, &toolset, &session));
+    allow_always(&session, Scope::every_call(first).unwrap());
+    assert!(asking.is_allowed_since(second, &toolset, &session));
+    // Neither calls that needed no approval, nor those of another tool or a stricter rule.
+    let is_allowed = |approvals: Approvals, toolset: &Toolset| {
+        approvals.is_allowed_since(second, toolset, &session)
+    };
+    assert!(!is_allowed(Approvals::default(), &toolset));
+    assert!(!is_allowed(asking.clone().with("f", ApprovalMode::Always), &toolset));
+    assert!(!is_allowed(rules(json!([{"effect": "deny", "tool": "f"}])), &toolset));
+    assert!(!is_allowed(asking.clone(), &tool("g", &Arc::default())));
+    let moved = ApprovalRequest { origin: None, ..second.clone() };
+    assert!(!asking.is_allowed_since(&moved, &toolset, &session));
 }
 
 fn tool(name: &str, log: &Arc<Mutex<Vec<String>>>) -> Toolset {

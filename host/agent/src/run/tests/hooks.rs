@@ -9,7 +9,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::{Log, agent, calling};
-use crate::{IterationContext, LoopSettings, RunError};
+use crate::{ApprovalMode, Approvals, IterationContext, LoopSettings, RunError};
 
 fn hooked(hook: impl Fn(&mut IterationContext<'_>) + Send + Sync + 'static) -> LoopSettings {
     let hook = move |context: &mut IterationContext<'_>| {
@@ -86,4 +86,15 @@ async fn the_end_by_a_hook_is_traced() {
         });
         assert_eq!(is_traced, ends, "{events:?}");
     }
+}
+
+#[test]
+fn a_misspelled_tool_of_approvals_is_logged() {
+    let events = Events::default();
+    let guard = tracing::subscriber::set_default(events.clone());
+    let approvals = Approvals::default().with("ech", ApprovalMode::Always);
+    agent(&calling(&[]), &Log::default()).approvals(approvals).build().unwrap();
+    drop(guard);
+    let events = events.0.lock().unwrap().clone();
+    assert!(events.iter().any(|line| line.contains("did you mean `echo`?")), "{events:?}");
 }

@@ -9,7 +9,6 @@ use cofferdam::record::LogEvent;
 use cofferdam::records::CallLog;
 use cofferdam_agent::{ApprovalRequest, Approvals, MessageContent, Scope, Session, allow_always};
 use cofferdam_tool::Toolset;
-use cofferdam_tool::invoke::{ApprovalNeed, InnerCall};
 use cofferdam_tool::prompt::{
     FirstAnswer, OperatorPrompt, PendingPrompts, PromptAnswer, PromptKind,
 };
@@ -69,28 +68,6 @@ impl StandingApprovals {
         let is_approved = self.all || self.tools.contains(&request.function_call.name);
         is_approved && request.violations().next().is_none()
     }
-
-    /// Returns whether the user has allowed calls like this one since it was requested, with the
-    /// answer to another request of the reply, so that it needs no approval of its own.
-    fn is_allowed_since(&self, request: &ApprovalRequest, session: &Session) -> bool {
-        let call = &request.function_call;
-        let toolset = self.toolset.unrestricted();
-        let arguments = if call.arguments.is_empty() { "{}" } else { &call.arguments };
-        let (Ok(tool), Some(source), Ok(arguments)) = (
-            toolset.definition(&call.name),
-            toolset.source(&call.name),
-            serde_json::from_str(arguments),
-        ) else {
-            return false;
-        };
-        let inner =
-            InnerCall { call_id: &call.call_id, outer_call_id: None, tool, source: &**source };
-        let need = |session| self.rules.of_inner_call(&inner, &arguments, session);
-        request.violations().next().is_none()
-            && request.origin.as_ref() == Some(&source.origin(&tool.name))
-            && need(None) == ApprovalNeed::Needed
-            && need(Some(session)) == ApprovalNeed::NotNeeded
-    }
 }
 
 /// Answers an approval request. If the future is dropped, the request stays unanswered.
@@ -105,7 +82,7 @@ pub(super) async fn answer(
     if approved.approve(request) {
         return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "flag" };
     }
-    if approved.is_allowed_since(request, session) {
+    if approved.rules.is_allowed_since(request, &approved.toolset, session) {
         return ApprovalOutcome { answer: request.approve(), is_unasked: false, by: "operator" };
     }
     let is_possible = inspector::is_possible(pages.map(|pages| &pages.prompts));

@@ -64,10 +64,10 @@ pub(super) async fn run(
             "" => {}
             "/quit" | "/exit" => return Ok(Exit::Ok),
             command if command.starts_with('/') => {
-                let before = serde_json::to_value(&talk.session)?;
+                let before = talk.session.change_count();
                 run_command(command, talk, toolset, is_saved);
                 // A revoked approval must not come back in the next process.
-                if serde_json::to_value(&talk.session)? != before {
+                if talk.session.change_count() != before {
                     save(&talk.session)?;
                 }
             }
