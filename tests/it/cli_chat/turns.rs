@@ -90,6 +90,20 @@ fn what_a_failed_turn_should_have_sent_is_sent_with_the_next_prompt() {
 }
 
 #[test]
+fn what_a_session_could_not_keep_is_sent_with_the_next_prompt() {
+    let scene = Scene::new(&[says("Hello.")]);
+    let mut operator = chat(&scene, &SESSION);
+    operator.sees("you> ").types("/pin The code is 7.\n").sees("you> ");
+    // No file can be created in a directory that has been removed.
+    std::fs::remove_dir_all(scene.path("kept")).unwrap();
+    std::fs::create_dir(scene.path("kept")).unwrap();
+    operator.types("one\n").sees("Hello.").sees("error: ");
+    operator.sees("the pinned facts are sent again with the next prompt");
+    operator.sees("you> ").types("/quit\n");
+    assert_eq!(operator.ends().0, Some(0));
+}
+
+#[test]
 fn all_requests_of_a_reply_are_shown_and_answered_together() {
     let runs = |file: &str| {
         let code = format!("return await tools.file_access_delete_file({{file_name: '{file}'}})");

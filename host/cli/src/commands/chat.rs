@@ -32,7 +32,7 @@ use self::interrupts::Interrupts;
 use self::saved::SavedSession;
 use self::screen::{Screen, ShowCalls};
 pub(crate) use self::screen::{describe_outcome, short};
-use self::transcript::Transcript;
+use self::transcript::{StorageMark, Transcript};
 use self::turn::{Conversation, TurnEnd};
 use self::waiting::TypedDecisions;
 use super::labels;
@@ -167,6 +167,7 @@ pub(crate) async fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<Exit
         context,
         saved: saved.clone(),
         transcript: transcript.clone(),
+        stored: StorageMark::default(),
         screen: Arc::clone(&screen),
         policy,
         call_log: tools.call_log().cloned(),
@@ -239,6 +240,8 @@ struct AgentFactory {
     context: AgentContext,
     saved: Option<Arc<SavedSession>>,
     transcript: Transcript,
+    /// Mark of the turns that the conversation contains.
+    stored: StorageMark,
     screen: Arc<Screen>,
     policy: Option<LabelPolicy>,
     /// Options of requests that flags set.
@@ -330,6 +333,7 @@ impl AgentFactory {
         if let Some(budget) = &self.budget {
             builder = builder.budget(budget.clone());
         }
+        builder = builder.context_provider(self.stored.clone());
         if let Some(saved) = &self.saved {
             builder = builder.context_provider(saved.history());
         }

@@ -19,13 +19,36 @@ use crate::print;
 pub(super) struct Transcript {
     is_printed: bool,
     used: UsageMeter,
-    /// True if the conversation has got messages since the last [`take_stored`](Self::take_stored).
-    is_stored: Arc<AtomicBool>,
+}
+
+/// Notes that the conversation has got messages. Registered before the history, so that it sees the
+/// end of a run only after the history has stored it. Clones share state.
+#[derive(Clone, Default)]
+pub(super) struct StorageMark(Arc<AtomicBool>);
+
+impl StorageMark {
+    /// Returns whether the conversation has got messages since the last call of this function. A
+    /// run that fails before the first reply, or whose messages cannot be stored, adds none.
+    pub(super) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl ContextProvider for StorageMark {
+    fn source_id(&self) -> &str {
+        "storage_mark"
+    }
+
+    async fn after_run(&self, _: &mut AfterRun<'_>) -> Result<(), BoxError> {
+        self.0.store(true, Ordering::SeqCst);
+        Ok(())
+    }
 }
 
 impl Transcript {
     pub(super) fn new(is_printed: bool) -> Self {
-        Self { is_printed, used: UsageMeter::default(), is_stored: Arc::default() }
+        Self { is_printed, used: UsageMeter::default() }
     }
 
     /// Prints a message if `--json` is set.
@@ -37,12 +60,6 @@ impl Transcript {
     pub(super) fn take_used(&self) -> Option<TokenUsage> {
         self.used.take()
     }
-
-    /// Returns whether the conversation has got messages since the last call of this function. A
-    /// run that fails before the first reply adds none.
-    pub(super) fn take_stored(&self) -> bool {
-        self.is_stored.swap(false, Ordering::SeqCst)
-    }
 }
 
 #[async_trait]
@@ -52,7 +69,6 @@ impl ContextProvider for Transcript {
     }
 
     async fn after_run(&self, run: &mut AfterRun<'_>) -> Result<(), BoxError> {
-        self.is_stored.store(true, Ordering::SeqCst);
         for message in &run.response.messages {
             self.message(message)?;
         }

@@ -100,10 +100,10 @@ impl Conversation {
         let mut contents = self.attached.clone();
         contents.push(MessageContent::text(text));
         messages.push(Message::new(Role::User, contents));
-        self.transcript.take_stored();
+        self.agents.stored.take();
         let end = self.runs(messages, TurnEnd::Answered).await;
-        // A turn without a reply is no part of the conversation, and nor is what it has sent.
-        if self.transcript.take_stored() {
+        // A turn that is not stored is no part of the conversation, and nor is what it has sent.
+        if self.agents.stored.take() {
             self.pinned.clear();
             self.attached.clear();
         }
