@@ -541,6 +541,20 @@ fn what_agents_name_is_checked_with_the_tools_of_a_run() {
     }
 }
 
+#[test]
+fn a_condition_on_a_field_that_no_answer_has_is_a_warning() {
+    const WORKFLOW: &str = "agents: {a: {output: {type: object, properties: {kind: {type: string}}}}, b: {}}\nstart: a\nedges:\n  - {from: a, to: b, when: {field: FIELD, equals: bug}}\n";
+    for (field, warns) in [("kind", false), ("kynd", true), ("kind.more", true)] {
+        let scene = Scene::new(&WORKFLOW.replace("FIELD", field), &[]);
+        let checked = scene.ran(&["check", "w.yaml"]);
+        assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+        let warning = format!(
+            "warning: w.yaml:4:5: a condition tests the field `{field}`, which no answer of `a` has"
+        );
+        assert_eq!(checked.stderr.contains(&warning), warns, "{}", checked.stderr);
+    }
+}
+
 /// Compares the workflow, the graph and the run on the page with the output of the command.
 #[test]
 fn what_the_page_shows_is_what_happens() {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod build;
+mod conditions;
 mod person;
 
 use std::collections::BTreeMap;

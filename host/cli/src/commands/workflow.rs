@@ -317,6 +317,9 @@ fn graph(args: &WorkflowFileArgs) -> anyhow::Result<Exit> {
 async fn check(global: &Global, args: &WorkflowCheckArgs) -> anyhow::Result<Exit> {
     let file = WorkflowFile::read_ambient(&args.file.file)?;
     let workflow = file.outline()?;
+    for warning in file.check_conditions()? {
+        print::note(&format!("warning: {warning}"));
+    }
     let has_agents_checked = args.describes_run();
     if has_agents_checked {
         let config = host::config(&args.plugins)?;

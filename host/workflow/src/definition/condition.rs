@@ -24,6 +24,67 @@ impl TextCondition {
         let (name, test) = compiled(self, DEPTH_MAX)?;
         Ok(Condition::new(name, test))
     }
+
+    /// Returns the field that the condition tests, if no answer with this JSON Schema has it.
+    /// Undeclared fields are possible only if the schema says so.
+    #[must_use]
+    pub fn impossible_field(&self, schema: &Value) -> Option<&str> {
+        let Some(field) = &self.field else {
+            return self.not.as_ref().and_then(|inner| inner.impossible_field(schema));
+        };
+        let mut schema = schema;
+        for name in field.split('.') {
+            match declared(schema, name.trim()) {
+                DeclaredField::Schema(member) => schema = member,
+                DeclaredField::Unknown => return None,
+                DeclaredField::Impossible => return Some(field),
+            }
+        }
+        None
+    }
+}
+
+/// Declaration of a field in a JSON Schema.
+enum DeclaredField<'s> {
+    Schema(&'s Value),
+    /// The field may exist.
+    Unknown,
+    Impossible,
+}
+
+/// Keywords with which a schema allows fields that it does not declare itself.
+const COMBINING: [&str; 9] = [
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "dependentSchemas",
+    "patternProperties",
+    "unevaluatedProperties",
+];
+
+/// Finds the declaration of a field in the schema of the value that contains it.
+fn declared<'s>(schema: &'s Value, name: &str) -> DeclaredField<'s> {
+    let Value::Object(keywords) = schema else { return DeclaredField::Unknown };
+    if COMBINING.iter().any(|keyword| keywords.contains_key(*keyword)) {
+        return DeclaredField::Unknown;
+    }
+    let properties = keywords.get("properties");
+    if let Some(member) = properties.and_then(|properties| properties.get(name)) {
+        return DeclaredField::Schema(member);
+    }
+    let is_object = match keywords.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == "object"),
+        Some(one) => one == "object",
+        None => true,
+    };
+    let is_closed = match keywords.get("additionalProperties") {
+        Some(others) => *others == Value::Bool(false),
+        None => properties.is_some(),
+    };
+    if is_closed || !is_object { DeclaredField::Impossible } else { DeclaredField::Unknown }
 }
 
 fn compiled(when: &TextCondition, depth: usize) -> Result<(String, Test), String> {
@@ -153,6 +214,42 @@ mod tests {
         assert_eq!(when("{field: at.city, equals: a}").unwrap().name(), r#"at.city equals "a""#);
         assert!(when("{field: a..b, equals: a}").unwrap_err().contains("`a..b`"));
         assert!(when("{field: a}").unwrap_err().contains("exactly one of"));
+    }
+
+    #[test]
+    fn a_field_that_no_answer_has_is_found() {
+        let schema = serde_json::json!({
+            "type": "object",
+            "properties": {
+                "kind": {"type": "string"},
+                "at": {"type": ["object", "null"], "properties": {"city": {}}},
+                "open": {"type": "object", "properties": {"a": {}}, "additionalProperties": true},
+                "map": {"type": "object"},
+                "either": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            },
+        });
+        for (yaml, expected) in [
+            ("{field: kind, equals: a}", None),
+            ("{field: kynd, equals: a}", Some("kynd")),
+            ("{field: kind.more, equals: a}", Some("kind.more")),
+            ("{field: at.city, equals: a}", None),
+            ("{field: at.city.name, equals: a}", None),
+            ("{field: at.country, equals: a}", Some("at.country")),
+            ("{not: {not: {field: kynd, equals: a}}}", Some("kynd")),
+            ("{field: open.b, equals: a}", None),
+            ("{field: map.b, equals: a}", None),
+            ("{field: either.b, equals: a}", None),
+            ("{contains: kynd}", None),
+        ] {
+            let condition: TextCondition = serde_saphyr::from_str(yaml).unwrap();
+            assert_eq!(condition.impossible_field(&schema), expected, "{yaml}");
+        }
+        let condition: TextCondition = serde_saphyr::from_str("{field: a, equals: b}").unwrap();
+        for open in [serde_json::json!({"type": "object"}), true.into()] {
+            assert_eq!(condition.impossible_field(&open), None, "{open}");
+        }
+        let closed = serde_json::json!({"type": "object", "additionalProperties": false});
+        assert_eq!(condition.impossible_field(&closed), Some("a"));
     }
 
     #[test]
