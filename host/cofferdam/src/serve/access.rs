@@ -40,9 +40,9 @@ fn http_options(access_options: &HttpAccess, operator: &Operator) -> crate::Resu
     let mut options = file.as_ref().map(of_config).transpose()?.unwrap_or_default();
     if access_options.is_open {
         if !options.access.tokens.is_empty() || options.access.oauth.is_some() {
-            let message = "--no-auth admits every client, and the configuration limits who may connect; \
-                leave one of them out";
-            return Err(Error::Invalid(message.to_owned()));
+            let message = "an endpoint without authentication admits every client, and `tokens` or `oauth` in [serve] of \
+                           the configuration limit who may connect; leave one of them out";
+            return Err(Error::invalid(message));
         }
         options.access.is_open = true;
     } else if access_options.token_file.is_some()
@@ -98,7 +98,8 @@ pub(crate) fn of_config(file: &ConfigFile) -> crate::Result<HttpOptions> {
 }
 
 fn default_token_file() -> crate::Result<PathBuf> {
-    let directory = directories::state().context("name a file with --token-file")?;
+    let directory =
+        directories::state().context("there is no default file for the token, so name one")?;
     directories::make_private(&directory).context("the directory for the token cannot be made")?;
     Ok(directory.join("http-token"))
 }
