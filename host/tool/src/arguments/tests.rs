@@ -53,6 +53,8 @@ fn integers() {
             ("\" +007\\t\"", "7"),
             ("18446744073709551615", "18446744073709551615"),
             ("\"18446744073709551616\"", "Argument 'p' is out of range for an integer."),
+            ("18446744073709551616", "Argument 'p' is out of range for an integer."),
+            ("-9223372036854775809", "Argument 'p' is out of range for an integer."),
             ("-9223372036854775808", "-9223372036854775808"),
             ("5.0", &number),
             ("1e2", &number),
@@ -535,6 +537,8 @@ fn parsed_values_are_decoded_by_their_compact_text() {
     assert_eq!(decoded.to_json(), r#"{"s":"{\"a\":[1,2.5]}","i":3}"#);
     assert_eq!(text.decode_value("t", &Value::Null, &options).unwrap().to_json(), "{}");
     assert!(text.decode_value("t", &json!([]), &options).is_err());
+    // Parsers of JSON read an integer of more than 64 bits as a float.
+    assert!(text.decode_value("t", &json!({"i": 2_f64.powi(64)}), &options).is_err());
     let deep = (0..2000).fold(json!(1), |value, _| Value::Array(vec![value]));
     let error = text.decode_value("t", &deep, &options).unwrap_err();
     assert_eq!(error.problems()[0].code, ProblemCode::Limit);
