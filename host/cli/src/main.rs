@@ -42,21 +42,12 @@ fn main() -> std::process::ExitCode {
     let is_pipe = std::env::args_os().nth(1).is_some_and(|command| command == "pipe");
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if is_json && error.use_stderr() => {
-            let message = error.to_string();
-            let message = message.strip_prefix("error: ").unwrap_or(&message);
-            print::json_error(Exit::Usage, message.trim_end());
+        Err(error) => {
+            if error.use_stderr() {
+                report_usage_error(&error.to_string(), is_json, is_pipe);
+            }
             error.exit()
         }
-        Err(error) if is_pipe && error.use_stderr() => {
-            let message = error.to_string();
-            let message = message.strip_prefix("error: ").unwrap_or(&message);
-            // The rest is how to use the command, which the program has not called by hand.
-            let message = message.split("\n\n").next().unwrap_or(message);
-            print::pipe_failure(Exit::Usage, message);
-            error.exit()
-        }
-        Err(error) => error.exit(),
     };
     print::set_color(cli.global.color);
     limit_process();
@@ -76,6 +67,18 @@ fn main() -> std::process::ExitCode {
             print::error(&error);
             exit.into()
         }
+    }
+}
+
+/// Prints an error in the command line for a program that reads standard output.
+fn report_usage_error(error: &str, is_json: bool, is_pipe: bool) {
+    let message = error.strip_prefix("error: ").unwrap_or(error).trim_end();
+    if is_json {
+        print::json_error(Exit::Usage, message);
+    } else if is_pipe {
+        // The rest is how to use the command, which the program has not called by hand.
+        let problem = message.split("\n\n").next().unwrap_or(message);
+        print::pipe_failure(Exit::Usage, problem);
     }
 }
 
