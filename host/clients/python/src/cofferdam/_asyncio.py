@@ -21,7 +21,10 @@ async def call(connection: Connection, message: Message, handlers: Handlers) -> 
     if connection.is_answering():
         return await _Call(connection, message, handlers).run()
     loop = asyncio.get_running_loop()
-    async with connection.turns.setdefault(loop, asyncio.Semaphore(CALLS_MAX)):
+    turns = connection.turns.get(loop)
+    if turns is None:
+        turns = connection.turns[loop] = asyncio.Semaphore(CALLS_MAX)
+    async with turns:
         return await _Call(connection, message, handlers).run()
 
 
